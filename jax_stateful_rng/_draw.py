@@ -1,0 +1,583 @@
+"""The one driver of every draw.
+
+A law is a pure sampler ``(key, shape, dtype, *params)`` with the domains of its
+parameters (`Law`). `draw` decides, for every law, the shape, the dtype and the
+checks of host values; `step` is the only code that moves a counter:
+
+    read the state → pure program (base key, counter, *params) → write the state
+
+At top level the program is one jitted call with the counter's buffer passed in and
+out; under a trace the same jitted program stands between a get and a set. Both give
+the same numbers, because both are that one program.
+"""
+
+import dataclasses
+import functools
+import math
+import operator
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _counter, _errors, _internals
+from ._typing import Array, DTypeLike, Shape, Size
+
+# --- Parameters and their domains ------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Param:
+    """One parameter of a law.
+
+    Attributes:
+        name: its name in the method's signature.
+        must: what must hold of it, for the error: ``"must be > 0"``.
+        bad: tells, for a float, whether it is outside the domain.
+        bad_array: the same for a NumPy array, elementwise.
+        integer: whether it is a count: floats are truncated as in NumPy.
+        core: how many trailing axes belong to one draw (1 for ``pvals``).
+    """
+
+    name: str
+    must: str
+    bad: Callable[[Any], bool]
+    bad_array: Callable[[np.ndarray], np.ndarray]
+    integer: bool = False
+    core: int = 0
+
+
+def _signed(x: float) -> bool:
+    return x < 0 or (x == 0 and math.copysign(1.0, x) < 0)
+
+
+def real(name: str, *, core: int = 0) -> Param:
+    """A parameter that may be any real number, ``inf`` and ``nan`` included."""
+    return Param(
+        name, "must be a real number", lambda x: False, lambda x: np.False_, core=core
+    )
+
+
+def positive(name: str, *, core: int = 0) -> Param:
+    """A parameter ``> 0``; ``nan`` passes and gives ``nan``."""
+    return Param(name, "must be > 0", lambda x: x <= 0, lambda x: x <= 0, core=core)
+
+
+def nonnegative(name: str, *, core: int = 0) -> Param:
+    """A parameter ``>= 0`` by its sign bit, as in NumPy: ``-0.0`` is refused.
+
+    ``nan`` passes and gives ``nan``.
+    """
+    return Param(
+        name,
+        "must be >= 0 (and not -0.0)",
+        _signed,
+        lambda x: np.signbit(x) & ~np.isnan(x),
+        core=core,
+    )
+
+
+def interval(name: str, low: str, high: str, *, core: int = 0) -> Param:
+    """A parameter in an interval, ``nan`` refused.
+
+    Args:
+        name: the parameter.
+        low: its lower end with a bracket: ``"[0"`` or ``"(0"``.
+        high: its upper end with a bracket: ``"1]"`` or ``"1)"``.
+        core: trailing axes that belong to one draw.
+    """
+    above = operator.ge if low[0] == "[" else operator.gt
+    below = operator.le if high[-1] == "]" else operator.lt
+    a, b = float(low[1:]), float(high[:-1])
+    return Param(
+        name,
+        f"must lie in {low}, {high}",
+        lambda x: not (above(x, a) and below(x, b)),
+        lambda x: ~(above(x, a) & below(x, b)),
+        core=core,
+    )
+
+
+def count(name: str, *, core: int = 0) -> Param:
+    """An integer parameter ``>= 0``."""
+    return Param(
+        name,
+        "must be an integer >= 0",
+        lambda x: x < 0,
+        lambda x: x < 0,
+        integer=True,
+        core=core,
+    )
+
+
+Known: TypeAlias = float | np.ndarray | None
+"""A parameter as a law's ``check`` gets it: its value, or ``None`` on the device."""
+
+
+# --- Laws ------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """A pure sampler and what the driver must know of it.
+
+    Attributes:
+        name: the method's name.
+        sampler: ``(key, shape, dtype, *params) -> Array`` of that shape and dtype;
+            ``shape`` is the batch shape, to which a law with ``core`` parameters
+            adds its event axes. ``params`` are arrays, already cast.
+        params: the domains, in the order of the arguments.
+        result: ``"real"`` (params and sampler in float32 or float64, the result cast
+            down where a 16-bit float was asked for), ``"native"`` (the sampler
+            computes in the 16-bit dtype itself) or ``"integer"`` (real params in
+            JAX's default float, the result in an integer dtype).
+        check: looks at all parameters together: gets ``who`` and one entry a
+            parameter: a float or a NumPy array where the value is known, else
+            ``None``.
+    """
+
+    name: str
+    sampler: Callable[..., Array]
+    params: tuple[Param, ...]
+    result: str
+    check: Callable[..., None] | None = None
+
+    def sample(self, key: Array, shape: Shape, dtype: np.dtype, *params: Any) -> Array:
+        """Runs the sampler in its compute dtype and casts the result."""
+        if self.result == "integer":
+            inner, compute = dtype, default_dtype(float)
+        elif self.result == "native":
+            inner = compute = dtype
+        else:
+            inner = compute = np.dtype(
+                np.float64 if dtype == np.float64 else np.float32
+            )
+        cast = [
+            jnp.asarray(p, default_dtype(int) if domain.integer else compute)
+            for domain, p in zip(self.params, params, strict=True)
+        ]
+        return self.sampler(key, shape, inner, *cast).astype(dtype)
+
+
+def law(
+    *params: Param, result: str = "real", check: Callable[..., None] | None = None
+) -> Callable[[Callable[..., Array]], Law]:
+    """Makes a `Law` of the pure sampler below it.
+
+    The law's name is the sampler's without its leading underscore.
+    """
+
+    def decorate(sampler: Callable[..., Array]) -> Law:
+        name = sampler.__name__.lstrip("_")
+        return Law(name, sampler, params, result, check)
+
+    return decorate
+
+
+# --- Shape, dtype, host values -----------------------------------------------------
+
+
+def parse_size(who: str, size: Size) -> Shape | None:
+    """Returns the tuple that NumPy's ``size`` stands for, or ``None``.
+
+    Raises:
+        TypeError: if it is not an int or a sequence of ints (a float, a bool, a
+            string, a traced value).
+        ValueError: if an entry is negative.
+    """
+    if size is None:
+        return None
+    if type(size) is int:
+        shape: Shape = (size,)
+    else:
+        shape = _parse_size_slow(who, size)
+    for n in shape:
+        if n < 0:
+            _errors.value_error(who, "size must not be negative", size)
+    return shape
+
+
+def _parse_size_slow(who: str, size: Any) -> Shape:
+    must = "size must be an int or a sequence of ints, known before tracing"
+    if isinstance(size, jax.core.Tracer):
+        fix = "Mark it static: jax.jit(f, static_argnames='size')."
+        _errors.type_error(who, must, size, fix)
+    if isinstance(size, (bool, np.bool_, str, bytes)):
+        _errors.type_error(who, must, size)
+    try:
+        return (operator.index(size),)
+    except TypeError:
+        pass  # not one int: a sequence of them
+    try:
+        entries = list(size)
+    except TypeError:
+        _errors.type_error(who, must, size)
+    shape = []
+    for entry in entries:
+        if isinstance(entry, (bool, np.bool_)):
+            _errors.type_error(who, must, size)
+        try:
+            shape.append(operator.index(entry))
+        except TypeError:
+            _errors.type_error(who, must, size)
+    return tuple(shape)
+
+
+def result_shape(who: str, size: Size, batch: Shape) -> Shape:
+    """Returns the shape of a draw whose parameters broadcast to ``batch``.
+
+    NumPy's rule: ``size`` may enlarge the parameters' shape, not the other way round.
+    """
+    shape = parse_size(who, size)
+    if shape is None:
+        return batch
+    if batch and shape != batch:
+        try:
+            fits = np.broadcast_shapes(batch, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                _errors.message(
+                    who,
+                    "size must be what the parameters broadcast to, or larger",
+                    f"size {shape} and parameters of shape {batch}",
+                    f"Leave size out, or write size={batch}.",
+                )
+            )
+    return shape
+
+
+def default_dtype(kind: type) -> np.dtype:
+    """Returns the dtype that ``float`` or ``int`` stands for: 64 bits under x64."""
+    found: np.dtype = jax.dtypes.canonicalize_dtype(kind)
+    return found
+
+
+_FLOATS = {np.dtype(d) for d in (np.float32, np.float64, np.float16, jnp.bfloat16)}
+
+
+def result_dtype(who: str, dtype: DTypeLike | None, integer: bool) -> np.dtype:
+    """Returns the dtype of a draw.
+
+    ``float`` and ``int`` are JAX's defaults. A 64-bit dtype without
+    ``jax_enable_x64`` becomes the 32-bit one with JAX's own warning.
+
+    Raises:
+        TypeError: if it is not an integer dtype for an integer law, or not one of
+            float16, bfloat16, float32, float64 for a real one.
+    """
+    if dtype is float and not integer:
+        return default_dtype(float)
+    if dtype is int and integer:
+        return default_dtype(int)
+    kind = "an integer dtype" if integer else "float16, bfloat16, float32 or float64"
+    try:
+        found = np.dtype(jnp.dtype(dtype)) if dtype is not None else None
+    except TypeError:
+        found = None
+    allowed = found is not None and (
+        np.issubdtype(found, np.integer) if integer else found in _FLOATS
+    )
+    if found is None or not allowed:
+        _errors.type_error(who, f"dtype must be {kind}", dtype)
+    if found.itemsize == 8 and jax.dtypes.canonicalize_dtype(found) != found:
+        return np.dtype(jnp.zeros((), found).dtype)  # warns as JAX does
+    return found
+
+
+def _host_array(who: str, param: Param, value: Any) -> np.ndarray:
+    """Converts a host value that is not a plain float to an array, and checks it."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind == "c":
+            raise TypeError
+        if array.dtype.kind not in "biuf":
+            array = np.asarray(value, float)  # strings raise ValueError, None TypeError
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            _errors.message(
+                who, f"{param.name} must be real numbers", _errors.describe(value)
+            )
+        ) from None
+    if param.integer:
+        return _host_integers(who, param, array)
+    if array.dtype.kind != "f":
+        array = array.astype(float)
+    if param.bad_array(array).any():
+        _errors.value_error(who, f"{param.name} {param.must}", value)
+    return array
+
+
+def _host_integers(who: str, param: Param, array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            _errors.value_error(who, f"{param.name} {param.must}", array)
+        array = np.trunc(array)
+    info = np.iinfo(default_dtype(int))
+    if param.bad_array(array).any():
+        _errors.value_error(who, f"{param.name} {param.must}", array)
+    if array.size and not (info.min <= array.min() and array.max() <= info.max):
+        fix = "" if info.bits == 64 else "Switch 64-bit types on: jax_enable_x64."
+        _errors.value_error(
+            who, f"{param.name} must fit {default_dtype(int)}", array, fix
+        )
+    return array.astype(default_dtype(int))
+
+
+def device_param(who: str, name: str, value: Array, core: int = 0) -> Array:
+    """Checks what can be checked of a JAX array: its dtype and rank."""
+    if not (
+        jnp.issubdtype(value.dtype, jnp.floating)
+        or jnp.issubdtype(value.dtype, jnp.integer)
+        or value.dtype == jnp.bool_
+    ):
+        _errors.type_error(who, f"{name} must be real numbers", value)
+    if value.ndim < core:
+        _errors.value_error(who, f"{name} must have {core} or more axes", value)
+    return value
+
+
+def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
+    """Checks the parameters and returns them with the shape they broadcast to.
+
+    Host values are checked against their domains; JAX arrays, concrete or traced,
+    are never synchronised for a check.
+    """
+    params: list[Any] = []
+    shapes: list[Shape] = []
+    for domain, value in zip(law.params, values, strict=True):
+        kind = type(value)
+        if (kind is float or kind is int) and not domain.integer and not domain.core:
+            if kind is int:
+                value = float(value)  # one compiled program for 1 and 1.0
+            if domain.bad(value):
+                _errors.value_error(who, f"{domain.name} {domain.must}", value)
+        elif isinstance(value, jax.Array):
+            value = device_param(who, domain.name, value, domain.core)
+            if value.ndim > domain.core:
+                shapes.append(value.shape[: value.ndim - domain.core])
+        elif _holds_jax_array(value):
+            value = device_param(who, domain.name, jnp.asarray(value), domain.core)
+            if value.ndim > domain.core:
+                shapes.append(value.shape[: value.ndim - domain.core])
+        else:
+            value = _host_array(who, domain, value)
+            if value.ndim < domain.core:
+                must = f"{domain.name} must have {domain.core} or more axes"
+                _errors.value_error(who, must, value)
+            if value.ndim > domain.core:
+                shapes.append(value.shape[: value.ndim - domain.core])
+        params.append(value)
+    if law.check is not None:
+        law.check(
+            who,
+            *(None if isinstance(p, jax.Array) else p for p in params),
+        )
+    if not shapes:
+        return params, ()
+    return params, broadcast(who, shapes)
+
+
+def _holds_jax_array(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
+    )
+
+
+def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
+    """Returns what the shapes broadcast to, or raises a ``ValueError``."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        got = " and ".join(map(str, shapes))
+        must = "the parameters' shapes must broadcast"
+        raise ValueError(_errors.message(who, must, got)) from None
+
+
+# --- The step ----------------------------------------------------------------------
+
+
+class Draws:
+    """What a family of laws needs of its generator: the state and the driver.
+
+    Attributes:
+        base_key: a typed key.
+        counter: a Ref of ``uint32[..., 2]``, the words (high, low).
+    """
+
+    base_key: Array
+    counter: jax.Ref
+
+    @functools.cached_property
+    def _cell(self) -> _internals.Cell:
+        return cell_of(self.counter)
+
+    @property
+    def lock(self) -> "threading._RLock":
+        """The lock under which the generator's own eager draws run.
+
+        Every generator object that shares one counter shares one lock. Hold it round
+        a call of your own jitted function that captures the generator, when several
+        threads make such calls: JAX gives the counter's buffer away for the time of
+        the call.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> noisy = jax.jit(lambda x: x + rng.normal())
+            >>> with rng.lock:
+            ...     y = noisy(1.0)
+        """
+        return self._cell.lock
+
+    def _draw(
+        self,
+        law: Law,
+        size: Size,
+        dtype: DTypeLike | None,
+        *values: Any,
+    ) -> Array:
+        """Draws from ``law``: checks, shape and dtype, then one `step`."""
+        who = "rng." + law.name
+        params, batch = bind(who, law, values)
+        shape = result_shape(who, size, batch)
+        found = result_dtype(who, dtype, law.result == "integer")
+        return step(self, who, program(law.sample, shape, found), *params)
+
+
+_CELLS: "weakref.WeakKeyDictionary[Any, _internals.Cell]" = (
+    weakref.WeakKeyDictionary()
+)
+_CELLS_LOCK = threading.Lock()
+
+
+def cell_of(counter: Any) -> _internals.Cell:
+    """Returns the one cell of a counter; a traced one needs none and gets a new one."""
+    if isinstance(counter, jax.core.Tracer):
+        return _internals.Cell()
+    with _CELLS_LOCK:
+        return _CELLS.setdefault(counter, _internals.Cell())
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A pure function of the state, jitted in the two forms that `step` needs.
+
+    Attributes:
+        fused: ``(base_key, counter, *params) -> (result, counter + 1)``.
+        sample: ``(key, *params) -> result``.
+    """
+
+    fused: Callable[..., Any]
+    sample: Callable[..., Any]
+
+
+@functools.lru_cache(maxsize=4096)
+def program(sampler: Callable[..., Any], *static: Any) -> Program:
+    """Returns the program that draws with ``sampler``; the same one every time.
+
+    Args:
+        sampler: ``(key, *static, *params) -> result``, any pytree.
+        *static: hashable arguments: shape, dtype and the like.
+    """
+
+    def sample(key: Array, *params: Any) -> Any:
+        return sampler(key, *static, *params)
+
+    def fused(base_key: Array, counter: Array, *params: Any) -> Any:
+        key = _counter.key_at(base_key, counter)
+        return sampler(key, *static, *params), _counter.advance(counter)
+
+    return Program(jax.jit(fused), jax.jit(sample))
+
+
+def _key_itself(key: Array) -> Array:
+    return key
+
+
+def step(rng: Draws, who: str, program: Program, *params: Any) -> Any:
+    """Runs one program at the generator's place and moves the generator on by one.
+
+    Args:
+        rng: the generator.
+        who: the call, for errors.
+        program: what `program` returns.
+        *params: arrays and numbers.
+
+    Raises:
+        ValueError: if the generator is batched, or stands where JAX would repeat or
+            share its draws; the counter has not moved then.
+    """
+    base_key, counter = rng.base_key, rng.counter
+    if base_key.ndim:
+        _errors.batched_generator(who, base_key.shape)
+    if isinstance(counter, jax.core.Tracer):
+        check_place(who, rng)
+        result, new = program.fused(base_key, counter[...], *params)
+        counter[...] = new
+        return result
+    if not _internals.at_top_level():
+        check_place(who, rng)
+    elif _internals.fast_path():
+        return _fast_step(rng, program, params)
+    with rng.lock:
+        old = counter[...]
+        if isinstance(old, jax.core.Tracer):
+            result, new = program.fused(base_key, old, *params)
+        else:
+            # Two calls, so that params on other devices do not take the counter along.
+            key, new = _key_program().fused(base_key, unplaced(base_key, old))
+            result = program.sample(key, *params)
+        counter[...] = new
+    return result
+
+
+def _fast_step(rng: Draws, program: Program, params: Sequence[Any]) -> Any:
+    base_key, counter, cell = rng.base_key, rng.counter, rng._cell
+    for param in params:
+        if isinstance(param, jax.Array) and param.committed:
+            key = _fast_step(rng, _key_program(), ())
+            return program.sample(key, *params)
+    with cell.lock:
+        old = cell.take(counter, base_key.committed)
+        result, new = program.fused(base_key, old, *params)
+        cell.put(counter, new)
+    return result
+
+
+def unplaced(base_key: Array, counter: Array) -> Array:
+    """Frees a counter that sits on a device only because it was in a Ref."""
+    if counter.committed and not base_key.committed and _internals.fast_path():
+        return _internals.rewrapped(counter, committed=False)
+    return counter
+
+
+def _key_program() -> Program:
+    return program(_key_itself)
+
+
+_CUSTOM_RULES = ("custom_vjp fun", "custom_vjp fwd", "custom_jvp fun", "custom_jvp jvp")
+
+
+def check_place(who: str, rng: Draws) -> None:
+    """Refuses a draw where JAX would silently repeat or share it."""
+    if _internals.folds_constants():
+        _errors.constant_draw(who)
+    layers = list(_internals.layers_between(rng.counter, rng.base_key))
+    for layer in layers:
+        if layer == "vmap":
+            _errors.unsplit_generator(who)
+        if layer == "shard_map":
+            _errors.in_shard_map(who)
+        if layer == "while_cond":
+            _errors.in_while_condition(who)
+        if layer in _CUSTOM_RULES:
+            _errors.in_custom_rule(who)
+    if _internals.new_remat() and "checkpoint / remat" in layers:
+        for layer in layers:
+            if layer == "while_body":
+                _errors.in_new_remat(who, "while_loop")

@@ -1,0 +1,176 @@
+"""Every message, by one template: who, what must hold, what was got, and the fix.
+
+Checks raise before anything is drawn, so that a call that fails leaves the
+generator where it was.
+"""
+
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+
+def describe(value: Any) -> str:
+    """Says what a value is in a few words: never the content of an array.
+
+    Args:
+        value: anything.
+
+    Returns:
+        For example ``3.5``, ``float32[3,2]``, ``a traced int32[]`` or ``str 'a'``.
+    """
+    if isinstance(value, jax.core.Tracer):
+        return f"a traced {value.aval.str_short(short_dtypes=False)}"
+    if isinstance(value, (jax.Array, np.ndarray)):
+        shape = ",".join(map(str, value.shape))
+        kind = "jax.Array" if isinstance(value, jax.Array) else "numpy"
+        return f"a {kind} {value.dtype}[{shape}]"
+    if value is None or isinstance(value, (bool, int, float, complex, np.generic)):
+        return f"{value!r}"
+    text = repr(value)
+    if len(text) > 60:
+        text = text[:57] + "..."
+    return f"{type(value).__name__} {text}"
+
+
+def message(who: str, must: str, got: str = "", fix: str = "") -> str:
+    """Builds the text of an error.
+
+    Args:
+        who: the call, as the user wrote it: ``rng.gamma``.
+        must: what must hold.
+        got: what was got instead.
+        fix: code, or a sentence with code, that works.
+    """
+    text = f"{who}: {must}"
+    if got:
+        text += f"; got {got}"
+    text += "."
+    if fix:
+        text += f" {fix}"
+    return text
+
+
+def type_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
+    """Raises a ``TypeError`` that describes ``got``."""
+    raise TypeError(message(who, must, describe(got), fix))
+
+
+def value_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
+    """Raises a ``ValueError`` that describes ``got``."""
+    raise ValueError(message(who, must, describe(got), fix))
+
+
+# --- Transformations -----------------------------------------------------------
+
+
+def batched_generator(who: str, shape: tuple[int, ...]) -> NoReturn:
+    """Refuses a draw from what ``split`` returned."""
+    raise ValueError(
+        message(
+            who,
+            "a batched generator does not draw by itself",
+            f"a generator split to shape {shape}",
+            "Map over it: jax.vmap(lambda rng: rng.normal())(rng.split(3)), or take "
+            "separate generators: a, b, c = rng.spawn(3).",
+        )
+    )
+
+
+def unsplit_generator(who: str) -> NoReturn:
+    """Refuses a draw under ``vmap`` that would be the same in every lane."""
+    raise ValueError(
+        message(
+            who,
+            "under jax.vmap every lane needs a generator of its own",
+            "one generator for all lanes",
+            "Split it: jax.vmap(f)(rng.split(n), x) with the generator as an "
+            "argument of f; or draw before the vmap: noise = rng.normal(size=n). In "
+            "jax.jacfwd and jax.hessian, take key = rng.key() outside and draw with "
+            "jax.random.normal(key).",
+        )
+    )
+
+
+def in_shard_map(who: str) -> NoReturn:
+    """Refuses a draw in ``shard_map`` from a generator of the outside."""
+    raise ValueError(
+        message(
+            who,
+            "inside jax.shard_map a generator must come in as an argument",
+            "a generator closed over",
+            "Split it and pass it in, under jit: jax.jit(jax.shard_map(f, mesh=mesh, "
+            "in_specs=P('d'), ...))(rng.split(n)), and in f: "
+            "jax.vmap(lambda rng: rng.normal())(rng).",
+        )
+    )
+
+
+def in_while_condition(who: str) -> NoReturn:
+    """Refuses a draw whose write JAX would drop."""
+    raise ValueError(
+        message(
+            who,
+            "the condition of jax.lax.while_loop must not draw, since JAX drops the "
+            "counter's advance there",
+            "a draw in cond_fun",
+            "Draw in the body and carry the result: body = lambda c: (rng.uniform(), "
+            "...); cond = lambda c: c[0] < 0.9.",
+        )
+    )
+
+
+def in_custom_rule(who: str) -> NoReturn:
+    """Refuses a draw in a custom rule from a generator of the outside."""
+    raise ValueError(
+        message(
+            who,
+            "a function with a custom derivative must get the generator as an "
+            "argument, since in a differentiated scan JAX repeats the draws of one "
+            "that is closed over",
+            "a generator closed over",
+            "Write f = jax.custom_vjp(lambda rng, x: ...) and call f(rng, x), or pass "
+            "key = rng.key() and draw with jax.random.",
+        )
+    )
+
+
+def in_new_remat(who: str, where: str) -> NoReturn:
+    """Refuses a draw that jax_remat3 would repeat on the backward pass."""
+    raise ValueError(
+        message(
+            who,
+            "with jax_remat3 on, JAX repeats on the backward pass the draws of a "
+            f"{where} inside jax.checkpoint",
+            f"a draw in a {where}",
+            "Take key = rng.key() outside and draw with jax.random, or switch "
+            "jax_remat3 off.",
+        )
+    )
+
+
+def constant_draw(who: str) -> NoReturn:
+    """Refuses a draw that would be frozen into the compiled function."""
+    raise ValueError(
+        message(
+            who,
+            "inside a traced function a draw must be traced too",
+            "a draw under jax.ensure_compile_time_eval(), which would become a "
+            "constant of the compiled function",
+            "Draw outside the with block, or outside the jitted function.",
+        )
+    )
+
+
+def seed_in_trace(who: str) -> NoReturn:
+    """Refuses fresh entropy in traced code: it would become a constant."""
+    raise TypeError(
+        message(
+            who,
+            "traced code needs an explicit seed, since fresh entropy would become a "
+            "constant of the compiled function",
+            "seed=None inside jax.jit, vmap, grad or scan",
+            "Make the generator outside, or pass a seed or a key: "
+            f"{who}(rng.key()).",
+        )
+    )

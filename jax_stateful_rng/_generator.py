@@ -1,0 +1,361 @@
+"""The generator and its constructor."""
+
+import copy as _copy
+import dataclasses
+import operator
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _counter, _draw, _errors, _seeding
+from ._draw import program, step
+from ._samplers.continuous import Continuous
+from ._samplers.simple import Simple
+from ._state import PRNGState, describe, zero_state
+from ._streams import child_key
+from ._typing import Array, Impl, Shape, Size
+
+
+@final
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class StatefulPRNG(Simple, Continuous):
+    """A stateful random generator with NumPy's methods that works under JAX.
+
+    Make one with `stateful_rng`. Every draw reads the state, calls a pure sampler
+    with the next key, and writes the state on; under a transformation these become
+    part of the traced function. A generator is a pytree: pass it to jitted functions,
+    or close over it. It cannot be *returned* from one: return ``rng.state()``.
+
+    Two generators are equal only if they are the same object.
+
+    Attributes:
+        base_key: the typed key of the whole stream. Do not use it for anything else:
+            ``jax.random.split(rng.base_key)`` gives the generator's own first keys.
+        counter: a Ref of ``uint32[..., 2]`` with the number of draws so far, as
+            words (high, low); made by ``jax.new_ref(…, kind="no_grad_no_remat")``.
+
+    Examples:
+        >>> rng = stateful_rng(0)
+        >>> rng.normal(size=3).shape
+        (3,)
+        >>> a, b = rng.random(), rng.random()
+        >>> bool(a != b)
+        True
+    """
+
+    base_key: Array
+    counter: jax.Ref
+
+    def __post_init__(self) -> None:
+        """Refuses fields that would go wrong silently.
+
+        Lets pass whatever JAX puts in their place when it rebuilds a pytree
+        (``None``, ``ShapeDtypeStruct``, axis numbers, float0 tangents).
+        """
+        key, counter = self.base_key, self.counter
+        known = isinstance(key, (jax.Array, np.ndarray))
+        if known and not (_seeding.is_key(key) or key.dtype == jax.dtypes.float0):
+            _errors.type_error(
+                "StatefulPRNG",
+                "base_key must be a typed key",
+                key,
+                "Write stateful_rng(key), or jax.random.wrap_key_data(key).",
+            )
+        if isinstance(counter, jax.Ref):
+            shape = key.shape if _seeding.is_key(key) else counter.shape[:-1]
+            if (
+                counter.dtype != np.uint32
+                or counter.shape != (*shape, 2)
+                or jax.typeof(counter).kind != _counter.KIND
+            ):
+                _errors.type_error(
+                    "StatefulPRNG",
+                    f"counter must be a Ref of uint32{[*shape, 2]} of kind "
+                    f"{_counter.KIND!r} (any other kind gives gradients at other "
+                    "noise than the value under jax.checkpoint)",
+                    jax.typeof(counter),
+                    "Let stateful_rng(seed) make it.",
+                )
+        elif isinstance(counter, (jax.Array, np.ndarray)) and (
+            counter.dtype != jax.dtypes.float0
+        ):
+            _errors.type_error(
+                "StatefulPRNG",
+                "counter must be a Ref",
+                counter,
+                "Write stateful_rng(PRNGState(base_key, counter)).",
+            )
+
+    # --- The way out: keys, children, state ------------------------------------
+
+    def key(self, shape: Size = ()) -> Array:
+        """Return the next key, an ordinary JAX key.
+
+        Consumes one count, whatever the shape. The n-th key (from 0) is
+        ``jax.random.fold_in(rng.base_key, n)`` for the first 2**32.
+
+        Args:
+            shape: ``()`` for one key; otherwise the result is
+                ``jax.random.split(key, shape)``.
+
+        Returns:
+            A typed key array of that shape and the generator's impl.
+
+        Raises:
+            ValueError: if the generator is batched.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> jax.random.normal(rng.key(), (2,)).shape
+            (2,)
+            >>> rng.key(3).shape
+            (3,)
+        """
+        return self._keys("rng.key", _draw.parse_size("rng.key", shape) or ())
+
+    def _keys(self, who: str, shape: Shape) -> Array:
+        keys: Array = step(self, who, program(_keys, shape))
+        return keys
+
+    def split(self, num: Size) -> "StatefulPRNG":
+        """Return one batched generator, to map over with ``vmap`` or ``shard_map``.
+
+        Consumes one count, whatever ``num``. Child ``i`` has the base key
+        ``jax.random.split(key, num)[i]`` with ``key`` the one that `key` would have
+        returned.
+
+        Args:
+            num: the number of children, or the shape of the batch.
+
+        Returns:
+            A generator of batch shape ``num``. It does not draw by itself.
+
+        Raises:
+            TypeError: if ``num`` is not ints.
+            ValueError: if the generator is batched already.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> jax.vmap(lambda rng: rng.normal())(rng.split(4)).shape
+            (4,)
+        """
+        shape = _draw.parse_size("rng.split", num)
+        if shape is None:
+            _errors.type_error("rng.split", "num must be an int or a shape", num)
+        return _from_state(zero_state(self._keys("rng.split", shape)))
+
+    def spawn(self, n_children: int) -> "list[StatefulPRNG]":
+        """Return a list of independent generators, as NumPy's ``spawn``.
+
+        Consumes one count, whatever ``n_children``. The children are those of
+        `split`, each by itself.
+
+        Args:
+            n_children: how many, at least 0.
+
+        Raises:
+            TypeError: if ``n_children`` is not an int.
+            ValueError: if it is negative, or the generator batched.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> a, b = rng.spawn(2)
+            >>> bool(a.random() != b.random())
+            True
+        """
+        who = "rng.spawn"
+        try:
+            n = operator.index(n_children)
+        except TypeError:
+            _errors.type_error(who, "n_children must be an int", n_children)
+        if n < 0:
+            _errors.value_error(who, "n_children must not be negative", n)
+        keys = step(self, who, program(_separate_keys, n))
+        return [_from_state(PRNGState(key, _counter.zeros())) for key in keys]
+
+    def fold_in(self, data: Any) -> "StatefulPRNG":
+        """Return the child that ``data`` names, wherever this generator has got to.
+
+        The child depends on ``base_key`` and ``data`` only, consumes no count, and
+        its keys lie apart from every key that this generator draws. The same
+        ``data`` gives the same child again, at its beginning.
+
+        Args:
+            data: a non-empty name, or an int from 0 to 2**32 - 1, which may be
+                traced.
+
+        Returns:
+            A new generator at draw 0.
+
+        Raises:
+            TypeError: if ``data`` is neither a name nor an int.
+            ValueError: if the name is empty, the int out of range, or the generator
+                batched.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> dropout = rng.fold_in("dropout")
+            >>> layer = rng.fold_in(3)
+            >>> bool(layer.random() == stateful_rng(0).fold_in(3).random())
+            True
+        """
+        who = "rng.fold_in"
+        if self.base_key.ndim:
+            _errors.batched_generator(who, self.base_key.shape)
+        return _from_state(zero_state(child_key(self.base_key, data, who)))
+
+    def state(self) -> PRNGState:
+        """Return the state as a value: a pytree of two plain arrays.
+
+        Does not advance. The value is a copy: later draws do not change it. Works on
+        batched generators and inside traced functions.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> step = jax.jit(lambda rng: (rng.normal(), rng.state()))
+            >>> x, state = step(rng)
+            >>> state
+            PRNGState(impl='threefry2x32', count=1)
+        """
+        counter = self.counter
+        if isinstance(counter, jax.core.Tracer):
+            return PRNGState(self.base_key, counter[...])
+        with self.lock:
+            value = counter[...]
+        if isinstance(value, jax.core.Tracer):
+            return PRNGState(self.base_key, value)
+        return PRNGState(self.base_key, _draw.unplaced(self.base_key, value))
+
+    def set_state(self, state: PRNGState) -> None:
+        """Move this generator to the place of ``state``.
+
+        Args:
+            state: a state of this very stream: its base key must be this
+                generator's, since compiled functions hold that key as a constant.
+
+        Raises:
+            TypeError: if ``state`` is no `PRNGState`.
+            ValueError: if it belongs to another stream or batch shape, or if it is
+                traced and so cannot be compared: use ``stateful_rng(state)``.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> state = rng.state()
+            >>> a = rng.normal()
+            >>> rng.set_state(state)
+            >>> bool(a == rng.normal())
+            True
+        """
+        who = "rng.set_state"
+        if not isinstance(state, PRNGState):
+            fix = "Take one with rng.state(), or PRNGState.from_dict(saved)."
+            _errors.type_error(who, "state must be a PRNGState", state, fix)
+        must = "state must belong to this generator's stream (the same base key)"
+        fix = "Make a generator of it: rng = stateful_rng(state)."
+        if not _same_key(state.base_key, self.base_key):
+            _errors.value_error(who, must, state, fix)
+        if state.counter.shape != self.counter.shape:
+            _errors.value_error(who, "state must have a matching shape", state, fix)
+        with self.lock:
+            self.counter[...] = jnp.asarray(state.counter)
+
+    # --- Being a Python object ---------------------------------------------------
+
+    def __repr__(self) -> str:
+        """Says the impl and how many draws were made."""
+        return describe("StatefulPRNG", self.base_key, self.counter)
+
+    def __copy__(self) -> "StatefulPRNG":
+        """Returns an independent generator at the same place of the same stream."""
+        return _from_state(self.state())
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StatefulPRNG":
+        """Returns an independent generator at the same place of the same stream."""
+        return memo.setdefault(id(self), _copy.copy(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the state, since a Ref pickled as it is breaks at first use."""
+        return _from_pickle, (
+            np.asarray(jax.random.key_data(self.base_key)),
+            str(jax.random.key_impl(self.base_key)),
+            np.asarray(self.state().counter),
+        )
+
+
+def _keys(key: Array, shape: Shape) -> Array:
+    return jax.random.split(key, shape) if shape else key
+
+
+def _separate_keys(key: Array, n: int) -> tuple[Array, ...]:
+    # Not split and indexed outside: that is one dispatch a child.
+    return tuple(jax.random.split(key, n))
+
+
+def _same_key(a: Array, b: Array) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, jax.core.Tracer) or isinstance(b, jax.core.Tracer):
+        return False
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    words = (np.asarray(jax.random.key_data(key)) for key in (a, b))
+    return np.array_equal(*words)
+
+
+def _from_state(state: PRNGState) -> StatefulPRNG:
+    return StatefulPRNG(state.base_key, _counter.new_ref(state.counter))
+
+
+def _from_pickle(data: np.ndarray, impl: str, counter: np.ndarray) -> StatefulPRNG:
+    key = jax.random.wrap_key_data(jnp.asarray(data), impl=impl)
+    return _from_state(PRNGState(key, counter))
+
+
+def stateful_rng(seed: Any = None, *, impl: Impl = None) -> StatefulPRNG:
+    """Return a stateful random generator.
+
+    Args:
+        seed: one of
+
+            - ``None``: 64 bits of fresh entropy from the operating system; not
+              inside traced code.
+            - a non-negative int of any size. Below 2**32 the base key is
+              ``jax.random.key(seed)``; below 2**64 the key that ``jax.random.key``
+              gives under x64, whether x64 is on or not; above, the words of
+              ``np.random.SeedSequence(seed)``.
+            - a sequence or NumPy array of non-negative ints, or a
+              ``np.random.SeedSequence``: entropy for NumPy's seed sequence.
+            - a typed key, or a *jax* uint32 array of the impl's key shape: it becomes
+              the base key itself. Do not use that key for anything else
+              (``jax.random.split(key)`` would be the generator's own first keys).
+            - a traced integer: ``jax.random.key(seed)``.
+            - a `PRNGState`: a new generator at that place.
+            - a `StatefulPRNG`: returned as it is, as NumPy's ``default_rng`` does.
+        impl: the PRNG implementation, as in ``jax.random.key``; ``None`` is JAX's
+            default.
+
+    Returns:
+        A `StatefulPRNG`.
+
+    Raises:
+        TypeError: if the seed is of no such kind, or ``None`` in traced code.
+        ValueError: if it is negative, of a wrong shape, or of another impl than asked.
+
+    Examples:
+        >>> rng = stateful_rng(1701)
+        >>> rng.random(5)
+        Array([0.09609699, 0.26730824, 0.5619041 , 0.24421775, 0.7715055 ],      dtype=float32)
+    """
+    who = "stateful_rng"
+    if isinstance(seed, (StatefulPRNG, PRNGState)):
+        if impl is not None:
+            _seeding.check_impl(seed.base_key, impl, who)
+        return seed if isinstance(seed, StatefulPRNG) else _from_state(seed)
+    return _from_state(zero_state(_seeding.base_key(seed, impl, who)))
+
+
+default_rng = stateful_rng
+"""`stateful_rng` under NumPy's name."""

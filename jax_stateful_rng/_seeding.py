@@ -1,0 +1,126 @@
+"""From a seed of any kind to a base key."""
+
+import operator
+import secrets
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import _errors, _internals
+from ._typing import Array, Impl
+
+_KINDS = (
+    "seed must be None, a non-negative int, a sequence of non-negative ints, a "
+    "np.random.SeedSequence, a key, a PRNGState or a StatefulPRNG"
+)
+
+
+def is_key(value: Any) -> bool:
+    """Whether ``value`` is a JAX array of typed keys."""
+    return isinstance(value, jax.Array) and jnp.issubdtype(
+        value.dtype, jax.dtypes.prng_key
+    )
+
+
+def key_words(impl: Impl = None) -> int:
+    """Returns how many uint32 words the key data of an impl have."""
+    spec = jax.eval_shape(lambda: jax.random.key_data(jax.random.key(0, impl=impl)))
+    return int(spec.shape[-1])
+
+
+def base_key(seed: Any, impl: Impl, who: str) -> Array:
+    """Returns the scalar typed key of a seed.
+
+    Args:
+        seed: any of the seeds of `stateful_rng`, except a state or a generator.
+        impl: the PRNG implementation, or ``None`` for JAX's default.
+        who: the call, for errors.
+    """
+    if seed is None:
+        if not _internals.at_top_level():
+            _errors.seed_in_trace(who)
+        return _of_int(secrets.randbits(64), impl)
+    if isinstance(seed, (bool, np.bool_)):
+        _errors.type_error(who, _KINDS, seed, f"Write {who}(int(seed)).")
+    if is_key(seed):
+        return _of_key(seed, impl, who)
+    if isinstance(seed, jax.Array):
+        return _of_jax_array(seed, impl, who)
+    if isinstance(seed, np.random.SeedSequence):
+        return _of_sequence(seed, impl)
+    if isinstance(seed, (np.ndarray, list, tuple, range)) and np.ndim(seed) > 0:
+        return _of_sequence(np.random.SeedSequence(_entropy(seed, who)), impl)
+    if isinstance(seed, np.ndarray) and seed.dtype.kind in "iu":
+        seed = seed.item()
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        fix = f"Write {who}(int(seed))." if isinstance(seed, float) else ""
+        _errors.type_error(who, _KINDS, seed, fix)
+    if number < 0:
+        fix = f"Write {who}(abs(seed)) or another non-negative number."
+        _errors.value_error(who, "seed must not be negative", seed, fix)
+    return _of_int(number, impl)
+
+
+def _of_int(number: int, impl: Impl) -> Array:
+    if number < 2**32:
+        return jax.random.key(np.uint32(number), impl=impl)
+    if number < 2**64:
+        # The key of this number does not depend on whether x64 is on.
+        with jax.enable_x64(True):
+            return jax.random.key(np.uint64(number), impl=impl)
+    return _of_sequence(np.random.SeedSequence(number), impl)
+
+
+def _of_sequence(sequence: np.random.SeedSequence, impl: Impl) -> Array:
+    data = sequence.generate_state(key_words(impl), np.uint32)
+    return jax.random.wrap_key_data(jnp.asarray(data), impl=impl)
+
+
+def _entropy(seed: Any, who: str) -> list[int]:
+    must = "a sequence seed must be one-dimensional, of non-negative ints"
+    array = np.asarray(seed, object) if not isinstance(seed, np.ndarray) else seed
+    if array.ndim != 1 or array.dtype.kind not in "iuO":
+        _errors.type_error(who, must, seed)
+    numbers = []
+    for entry in array.tolist():
+        if isinstance(entry, (bool, np.bool_)) or not hasattr(entry, "__index__"):
+            _errors.type_error(who, must, seed)
+        numbers.append(operator.index(entry))
+        if numbers[-1] < 0:
+            _errors.value_error(who, must, seed)
+    return numbers
+
+
+def _of_key(key: Array, impl: Impl, who: str) -> Array:
+    if key.ndim:
+        fix = "Give one of them, keys[0]; or make one generator and rng.split(n)."
+        _errors.value_error(who, "a key given as seed must be a single key", key, fix)
+    if impl is not None:
+        check_impl(key, impl, who)
+    return key
+
+
+def check_impl(key: Array, impl: Impl, who: str) -> None:
+    """Refuses a key of another impl than the one asked for."""
+    if key.dtype != jax.eval_shape(lambda: jax.random.key(0, impl=impl)).dtype:
+        must = f"the seed must be of the impl asked for, {impl!r}"
+        _errors.value_error(who, must, key, "Leave impl out.")
+
+
+def _of_jax_array(seed: Array, impl: Impl, who: str) -> Array:
+    words = key_words(impl)
+    if seed.dtype == jnp.uint32 and seed.shape == (words,):
+        return jax.random.wrap_key_data(seed, impl=impl)
+    if not jnp.issubdtype(seed.dtype, jnp.integer):
+        _errors.type_error(who, _KINDS, seed)
+    if seed.ndim:
+        must = f"a jax array given as seed must be an integer scalar or uint32[{words}]"
+        fix = "Entropy goes in as a list or a NumPy array: list(map(int, seed))."
+        _errors.value_error(who, must, seed, fix)
+    if not isinstance(seed, jax.core.Tracer):
+        return base_key(int(seed), impl, who)
+    return jax.random.key(seed, impl=impl)
