@@ -414,10 +414,6 @@ class Draws:
     counter: jax.Ref
 
     @functools.cached_property
-    def _cell(self) -> _internals.Cell:
-        return cell_of(self.counter)
-
-    @property
     def lock(self) -> "threading._RLock":
         """The lock under which the generator's own eager draws run.
 
@@ -432,7 +428,7 @@ class Draws:
             >>> with rng.lock:
             ...     y = noisy(1.0)
         """
-        return self._cell.lock
+        return lock_of(self.counter)
 
     def _draw(
         self,
@@ -449,18 +445,18 @@ class Draws:
         return step(self, who, program(law.sample, shape, found), *params)
 
 
-_CELLS: "weakref.WeakKeyDictionary[Any, _internals.Cell]" = (
+_LOCKS: "weakref.WeakKeyDictionary[Any, threading._RLock]" = (
     weakref.WeakKeyDictionary()
 )
-_CELLS_LOCK = threading.Lock()
+_LOCKS_LOCK = threading.Lock()
 
 
-def cell_of(counter: Any) -> _internals.Cell:
-    """Returns the one cell of a counter; a traced one needs none and gets a new one."""
+def lock_of(counter: Any) -> "threading._RLock":
+    """Returns the one lock of a counter; a traced one needs none and gets a new one."""
     if isinstance(counter, jax.core.Tracer):
-        return _internals.Cell()
-    with _CELLS_LOCK:
-        return _CELLS.setdefault(counter, _internals.Cell())
+        return threading.RLock()
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(counter, threading.RLock())
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -537,15 +533,15 @@ def step(rng: Draws, who: str, program: Program, *params: Any) -> Any:
 
 
 def _fast_step(rng: Draws, program: Program, params: Sequence[Any]) -> Any:
-    base_key, counter, cell = rng.base_key, rng.counter, rng._cell
+    base_key, counter = rng.base_key, rng.counter
     for param in params:
         if isinstance(param, jax.Array) and param.committed:
             key = _fast_step(rng, _key_program(), ())
             return program.sample(key, *params)
-    with cell.lock:
-        old = cell.take(counter, base_key.committed)
+    with rng.lock:
+        old = _internals.take_buffer(counter, base_key.committed)
         result, new = program.fused(base_key, old, *params)
-        cell.put(counter, new)
+        _internals.put_buffer(counter, new)
     return result
 
 

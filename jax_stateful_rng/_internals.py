@@ -103,41 +103,24 @@ def new_remat() -> bool:
 # draws do not. So the buffer is passed on in an uncommitted wrapper.
 
 
-class Cell:
-    """What belongs to one counter: its lock, and the last wrappers of its buffer."""
+def take_buffer(ref: jax.Ref, placed: bool) -> Array:
+    """Returns the array that a concrete Ref holds, without a copy.
 
-    __slots__ = ("__weakref__", "_free", "_held", "lock")
+    Only while `fast_path` holds, and under the generator's lock: a jitted function
+    that has the Ref as input donates this buffer.
 
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self._held: Array | None = None
-        self._free: Array | None = None
+    Args:
+        ref: the counter.
+        placed: whether the user placed the generator; else the array comes
+            uncommitted.
+    """
+    held: Array = ref._refs._buf
+    return held if placed else rewrapped(held, committed=False)
 
-    def take(self, ref: jax.Ref, placed: bool) -> Array:
-        """Returns the array that a concrete Ref holds, without a copy.
 
-        Only while `fast_path` holds, and under the lock: a jitted function that has
-        the Ref as input donates this buffer.
-
-        Args:
-            ref: the counter.
-            placed: whether the user placed the generator; else the array comes
-                uncommitted.
-        """
-        held: Array = ref._refs._buf
-        if placed:
-            return held
-        if held is not self._held or self._free is None:
-            return rewrapped(held, committed=False)
-        return self._free
-
-    def put(self, ref: jax.Ref, new: Array) -> None:
-        """Makes ``new`` the content of the Ref; the caller must own the array."""
-        if new.committed:
-            ref._refs._buf = new
-        else:
-            self._held = ref._refs._buf = rewrapped(new, committed=True)
-            self._free = new
+def put_buffer(ref: jax.Ref, new: Array) -> None:
+    """Makes ``new`` the content of a concrete Ref; the caller must own the array."""
+    ref._refs._buf = new if new.committed else rewrapped(new, committed=True)
 
 
 def rewrapped(array: Array, *, committed: bool) -> Array:
@@ -156,15 +139,9 @@ def fast_path() -> bool:
     JAX backend.
     """
     ref = jax.new_ref(np.zeros(2, np.uint32), kind=KIND)
-    cell = Cell()
     try:
-        old = cell.take(ref, placed=False)
-        new = old + np.array([1, 2], np.uint32)
-        cell.put(ref, new)
-        return (
-            not old.committed
-            and cell.take(ref, placed=False) is new
-            and ref[...].tolist() == [1, 2]
-        )
+        old = take_buffer(ref, placed=False)
+        put_buffer(ref, old + np.array([1, 2], np.uint32))
+        return not old.committed and ref[...].tolist() == [1, 2]
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return False
