@@ -82,6 +82,65 @@ def bits(key: Array, shape: Shape, width: int = 32) -> Array:
     return (first ^ second).astype(dtype)
 
 
+def words(
+    key: Array, shape: Shape, number: int, turn: Array | int = 0, *, width: int = 32
+) -> list[Array]:
+    """Returns ``number`` independent arrays of random words, for samplers to consume.
+
+    Both words of every threefry block are used, and no array is materialised: the
+    results fuse into what consumes them. Do not take words of one key with different
+    ``number`` or ``width``, nor fold or split a key whose words are taken: they would
+    overlap.
+
+    Args:
+        key: a typed key of any impl.
+        shape: the shape of each array.
+        number: how many arrays.
+        turn: which set of words, below 2**32 / ``number``; may be traced.
+        width: 32 or, under x64, 64 bits a word.
+    """
+    if width == 64:
+        halves = words(key, shape, 2 * number, turn)
+        return [
+            (halves[i].astype(jnp.uint64) << np.uint64(32)) | halves[i + 1]
+            for i in range(0, 2 * number, 2)
+        ]
+    if not is_threefry(key) or math.prod(shape) > 2**32:
+        stacked = jax.random.bits(
+            jax.random.fold_in(key, turn), (number, *shape), jnp.uint32
+        )
+        return [stacked[i] for i in range(number)]
+    found: list[Array] = []
+    per_turn = -(-number // 2)
+    first = jnp.asarray(turn, jnp.uint32) * np.uint32(per_turn)
+    for block in range(per_turn):
+        found += blocks(key, shape, first + np.uint32(block))
+    return found[:number]
+
+
+def open_unit(word: Array) -> Array:
+    """Returns floats in (0, 1], to full relative precision near 0.
+
+    The least is half a step of the word, 2**-33 of 32 bits and 2**-65 of 64.
+    """
+    bits, dtype = _float_of(word)
+    unit: Array = (word.astype(dtype) + dtype.type(0.5)) * dtype.type(2.0**-bits)
+    return unit
+
+
+def signed_unit(word: Array) -> Array:
+    """Returns floats in [-1/2, 1/2], never 0, to full relative precision near 0."""
+    bits, dtype = _float_of(word)
+    signed = lax.bitcast_convert_type(word, f"int{bits}")
+    unit: Array = (signed.astype(dtype) + dtype.type(0.5)) * dtype.type(2.0**-bits)
+    return unit
+
+
+def _float_of(word: Array) -> tuple[int, np.dtype]:
+    bits = word.dtype.itemsize * 8
+    return bits, np.dtype(f"float{bits}")
+
+
 def unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Returns floats in [0, 1) with every mantissa bit of [1, 2) random.
 
