@@ -13,12 +13,15 @@ from typing import Any
 
 import jax
 import jax.extend.core
-import jax.numpy as jnp
 import numpy as np
 
 from ._counter import KIND
 from ._typing import Array
 
+try:
+    from jax._src.core import ArrayRefImpl as _ArrayRefImpl
+except ImportError:
+    _ArrayRefImpl = object  # type: ignore[assignment, misc]
 try:
     from jax._src.core import trace_ctx as _trace_ctx
 except ImportError:  # the public path is slower and sees fewer mistakes
@@ -95,12 +98,46 @@ def new_remat() -> bool:
 
 # --- The buffer of a Ref -------------------------------------------------------
 # A Ref as an argument drops ``jit`` off its fast dispatch (190 µs against 14). So
-# the eager path takes the buffer out, runs a pure jitted function, and puts the new
-# buffer in, under the generator's lock.
+# the eager path takes the counter's buffer out, runs a pure jitted function, and
+# puts the new buffer in, under the generator's lock.
 #
-# What a Ref holds must be committed to its device (JAX 0.12 insists), but then every
-# draw would be committed too, and fail beside sharded arrays, which jax.random's
-# draws do not. So the buffer is passed on in an uncommitted wrapper.
+# JAX wants what a Ref holds to be committed to its device, but then every draw would
+# be committed too, and fail beside sharded arrays, as jax.random's draws do not. So
+# between eager draws the Ref holds the buffer uncommitted, and commits it at the
+# moment when JAX itself asks for it.
+
+
+def rewrapped(array: Array, *, committed: bool) -> Array:
+    """Returns the same buffers, committed to their devices or free to be moved."""
+    wrapper: Array = _ArrayImpl(
+        array.aval, array.sharding, array._arrays, committed, _skip_checks=True
+    )
+    return wrapper
+
+
+class _LazyHolder(_ArrayRefImpl):
+    """What stands in a Ref for JAX's own holder: ``_buf`` is committed when read.
+
+    Reading ``_buf`` also gives the buffer up: JAX may donate it, or change the array
+    in place, so from then on only the array that JAX was given counts.
+    """
+
+    def __init__(self, aval: Any, buffer: Array) -> None:
+        self._aval = aval
+        self._held: Array = buffer
+        self.free: Array | None = None
+
+    @property
+    def _buf(self) -> Array:
+        if self.free is not None:
+            self._held = rewrapped(self.free, committed=True)
+            self.free = None
+        return self._held
+
+    @_buf.setter
+    def _buf(self, buffer: Array) -> None:
+        self._held = buffer
+        self.free = None
 
 
 def take_buffer(ref: jax.Ref, placed: bool) -> Array:
@@ -114,21 +151,21 @@ def take_buffer(ref: jax.Ref, placed: bool) -> Array:
         placed: whether the user placed the generator; else the array comes
             uncommitted.
     """
-    held: Array = ref._refs._buf
-    return held if placed else rewrapped(held, committed=False)
+    holder = ref._refs
+    if type(holder) is not _LazyHolder:
+        holder = ref._refs = _LazyHolder(holder._aval, holder._buf)
+    if placed:
+        return holder._buf
+    free = holder.free
+    return rewrapped(holder._buf, committed=False) if free is None else free
 
 
 def put_buffer(ref: jax.Ref, new: Array) -> None:
-    """Makes ``new`` the content of a concrete Ref; the caller must own the array."""
-    ref._refs._buf = new if new.committed else rewrapped(new, committed=True)
-
-
-def rewrapped(array: Array, *, committed: bool) -> Array:
-    """Returns the same buffers, committed to their devices or free to be moved."""
-    wrapper: Array = _ArrayImpl(
-        array.aval, array.sharding, array._arrays, committed, _skip_checks=True
-    )
-    return wrapper
+    """Makes ``new`` the content of a Ref just taken from; the caller must own it."""
+    if new.committed:
+        ref._refs._buf = new
+    else:
+        ref._refs.free = new
 
 
 @functools.cache
@@ -138,10 +175,20 @@ def fast_path() -> bool:
     Tried on a throw-away Ref at the first draw, not at import, since it starts the
     JAX backend.
     """
+    if _ArrayImpl is None or _ArrayRefImpl is object:
+        return False
     ref = jax.new_ref(np.zeros(2, np.uint32), kind=KIND)
+    one = np.array([0, 1], np.uint32)
+
+    @jax.jit
+    def inside() -> None:
+        ref[...] = ref[...] + one
+
     try:
-        old = take_buffer(ref, placed=False)
-        put_buffer(ref, old + np.array([1, 2], np.uint32))
-        return not old.committed and ref[...].tolist() == [1, 2]
+        for _ in range(2):
+            old = take_buffer(ref, placed=False)
+            put_buffer(ref, old + one)
+            inside()
+        return not old.committed and ref[...].tolist() == [0, 4]
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return False
