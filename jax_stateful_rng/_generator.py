@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _counter, _draw, _errors, _seeding
+from . import _counter, _draw, _errors, _internals, _seeding
 from ._draw import program, step
 from ._samplers.continuous import Continuous
 from ._samplers.simple import Simple
-from ._state import PRNGState, describe, zero_state
+from ._state import PRNGState, describe, host_words, zero_state
 from ._streams import child_key
 from ._typing import Array, Impl, Shape, Size
 
@@ -262,6 +262,36 @@ class StatefulPRNG(Simple, Continuous):
         with self.lock:
             self.counter[...] = jnp.asarray(state.counter)
 
+    def numpy_generator(self) -> np.random.Generator:
+        """Return a NumPy generator seeded from the stream.
+
+        For what wants a real ``numpy.random.Generator``, as scipy's ``rng=`` does.
+        Consumes one count; the NumPy generator is independent of the draws that
+        follow. The same place of the same stream gives the same generator.
+
+        Returns:
+            A ``numpy.random.Generator`` on ``PCG64``, seeded with the words of the key
+            that `key` would have returned.
+
+        Raises:
+            TypeError: in traced code, where its numbers would become constants of
+                the compiled function.
+            ValueError: if the generator is batched.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> gen = rng.numpy_generator()
+            >>> sorted(gen.permutation(4).tolist())
+            [0, 1, 2, 3]
+        """
+        who = "rng.numpy_generator"
+        if isinstance(self.counter, jax.core.Tracer) or not _internals.at_top_level():
+            must = "a NumPy generator cannot be made in traced code"
+            fix = "Make it outside, or draw with the methods of rng."
+            raise TypeError(_errors.message(who, must, fix=fix))
+        words = host_words(self._keys(who, ()))
+        return np.random.Generator(np.random.PCG64(words.tolist()))
+
     # --- Being a Python object ---------------------------------------------------
 
     def __repr__(self) -> str:
@@ -278,11 +308,7 @@ class StatefulPRNG(Simple, Continuous):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the state, since a Ref pickled as it is breaks at first use."""
-        return _from_pickle, (
-            np.asarray(jax.random.key_data(self.base_key)),
-            str(jax.random.key_impl(self.base_key)),
-            np.asarray(self.state().counter),
-        )
+        return stateful_rng, (self.state(),)
 
 
 def _keys(key: Array, shape: Shape) -> Array:
@@ -301,17 +327,11 @@ def _same_key(a: Array, b: Array) -> bool:
         return False
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    words = (np.asarray(jax.random.key_data(key)) for key in (a, b))
-    return np.array_equal(*words)
+    return np.array_equal(host_words(a), host_words(b))
 
 
 def _from_state(state: PRNGState) -> StatefulPRNG:
     return StatefulPRNG(state.base_key, _counter.new_ref(state.counter))
-
-
-def _from_pickle(data: np.ndarray, impl: str, counter: np.ndarray) -> StatefulPRNG:
-    key = jax.random.wrap_key_data(jnp.asarray(data), impl=impl)
-    return _from_state(PRNGState(key, counter))
 
 
 def stateful_rng(seed: Any = None, *, impl: Impl = None) -> StatefulPRNG:
