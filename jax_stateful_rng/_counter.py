@@ -12,12 +12,12 @@ stream goes on after them: the period is 2**64.
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from ._typing import Array, Shape
 
 # Odd, so that hi -> hi * _GOLDEN is a bijection modulo 2**32 that maps 0 to 0.
 _GOLDEN = np.uint32(0x9E3779B9)
-_LOW = np.array([False, True])
 
 KIND = "no_grad_no_remat"
 """The kind of Ref that keeps its writes out of gradients and rematerialisation.
@@ -69,8 +69,12 @@ def key_at(base_key: Array, counter: Array) -> Array:
 def advance(counter: Array) -> Array:
     """Returns ``counter + 1``.
 
-    Written as one elementwise sum because a Ref write whose batch axis is not the
-    leading one, as ``jnp.stack`` leaves it under ``vmap``, fails on jax 0.10.
+    Written without slices, stacks or constant vectors: on jax 0.10 each of these
+    moves the batch axis under ``vmap``, and a Ref does not take a value whose batch
+    axis has moved. The running sum gives the places [0, 1] of (high, low); XLA folds
+    it away.
     """
-    carry = (counter[..., 1:] == np.uint32(0xFFFFFFFF)).astype(np.uint32)
-    return counter + jnp.where(_LOW, np.uint32(1), carry)
+    axis = counter.ndim - 1
+    low = lax.cumsum(counter * np.uint32(0) + np.uint32(1), axis) - np.uint32(1)
+    carry = (lax.rev(counter, (axis,)) == np.uint32(0xFFFFFFFF)).astype(np.uint32)
+    return counter + low + (np.uint32(1) - low) * carry

@@ -156,10 +156,15 @@ class Law:
             inner = compute = np.dtype(
                 np.float64 if dtype == np.float64 else np.float32
             )
-        cast = [
-            jnp.asarray(p, default_dtype(int) if domain.integer else compute)
-            for domain, p in zip(self.params, params, strict=True)
-        ]
+        cast = []
+        for domain, param in zip(self.params, params, strict=True):
+            kind = default_dtype(int) if domain.integer else compute
+            array = jnp.asarray(param, kind)
+            missing = len(shape) + domain.core - array.ndim
+            if array.ndim > domain.core and missing > 0:
+                # jax_numpy_rank_promotion may forbid to leave this to the sampler
+                array = array.reshape((1,) * missing + array.shape)
+            cast.append(array)
         return self.sampler(key, shape, inner, *cast).astype(dtype)
 
 
@@ -571,8 +576,12 @@ def check_place(who: str, rng: Draws) -> None:
     """Refuses a draw where JAX would silently repeat or share it."""
     if _internals.folds_constants():
         _errors.constant_draw(who)
-    layers = list(_internals.layers_between(rng.counter, rng.base_key))
-    for layer in layers:
+    if _internals.new_remat():
+        for layer in _internals.layers_between():
+            # Refused outside checkpoint too: JAX does not tell of one further out.
+            if layer == "while_body" or layer in _CUSTOM_RULES:
+                _errors.in_new_remat(who, layer)
+    for layer in _internals.layers_between(rng.counter, rng.base_key):
         if layer == "vmap":
             _errors.unsplit_generator(who)
         if layer == "shard_map":
@@ -581,7 +590,3 @@ def check_place(who: str, rng: Draws) -> None:
             _errors.in_while_condition(who)
         if layer in _CUSTOM_RULES:
             _errors.in_custom_rule(who)
-    if _internals.new_remat() and "checkpoint / remat" in layers:
-        for layer in layers:
-            if layer == "while_body":
-                _errors.in_new_remat(who, "while_loop")

@@ -140,9 +140,9 @@ def in_new_remat(who: str, where: str) -> NoReturn:
     raise ValueError(
         message(
             who,
-            "with jax_remat3 on, JAX repeats on the backward pass the draws of a "
-            f"{where} inside jax.checkpoint",
-            f"a draw in a {where}",
+            "with jax_remat3 on, JAX may repeat on the backward pass what is drawn in "
+            "the body of a while_loop or in a function with a custom derivative",
+            f"a draw in {where}",
             "Take key = rng.key() outside and draw with jax.random, or switch "
             "jax_remat3 off.",
         )

@@ -66,7 +66,7 @@ class StatefulPRNG(Simple, Continuous):
             )
         if isinstance(counter, jax.Ref):
             shape = key.shape if _seeding.is_key(key) else counter.shape[:-1]
-            if (
+            if counter.dtype != jax.dtypes.float0 and (
                 counter.dtype != np.uint32
                 or counter.shape != (*shape, 2)
                 or jax.typeof(counter).kind != _counter.KIND
