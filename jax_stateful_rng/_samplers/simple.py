@@ -469,13 +469,20 @@ def at_most(key: Array, shape: Shape, last: Array, turn: Array | int = 0) -> Arr
         last: uint32 or, under x64, uint64; broadcasts to ``shape``.
         turn: which set of words.
     """
-    width = 8 * last.dtype.itemsize
-    high, low = _bits.words(key, shape, 2, turn, width=width)
-    span = jnp.broadcast_to(last + np.asarray(1, last.dtype), shape)
-    tail = high * span
-    carry = tail + lax.mulhi(low, span) < tail
-    whole = lax.mulhi(high, span) + carry.astype(last.dtype)
-    return jnp.where(span == 0, high, whole)  # 0: all of the dtype's integers
+    high, low = _bits.words(key, shape, 2, turn, width=8 * last.dtype.itemsize)
+    last = jnp.broadcast_to(last, shape)
+    if last.dtype == np.uint32:
+        with jax.enable_x64(True):  # two products of 64 bits: no carry to look for
+            half = np.uint64(32)
+            count = last.astype(jnp.uint64) + np.uint64(1)
+            tail = (low.astype(jnp.uint64) * count) >> half
+            whole = (high.astype(jnp.uint64) * count + tail) >> half
+            return whole.astype(jnp.uint32)
+    count = last + np.uint64(1)
+    tail = high * count
+    carry = tail + lax.mulhi(low, count) < tail
+    whole = lax.mulhi(high, count) + carry.astype(last.dtype)
+    return jnp.where(count == 0, high, whole)  # 0: all 2**64 integers
 
 
 def _clipped(bound: Array, least: int, most: int) -> Array:
@@ -507,11 +514,13 @@ def _integers(
         if least >= np.iinfo(high.dtype).min:
             empty = high == np.asarray(least, high.dtype)
             last = jnp.where(empty, np.asarray(least, kind), last)
-    low, last = jnp.broadcast_to(low, shape), jnp.broadcast_to(last, shape)
+    batch = np.broadcast_shapes(low.shape, last.shape)  # small, where the bounds are
+    low, last = jnp.broadcast_to(low, batch), jnp.broadcast_to(last, batch)
     word = np.dtype(np.uint64 if kind.itemsize == 8 else np.uint32)
     width = (last - low).astype(f"uint{8 * kind.itemsize}").astype(word)
     width = jnp.where(low <= last, width, np.asarray(0, word))
-    return (low + at_most(key, shape, width).astype(kind)).astype(dtype)
+    offset = at_most(key, shape, width).astype(kind)
+    return (jnp.broadcast_to(low, shape) + offset).astype(dtype)
 
 
 @law(interval("p", "[0", "1]"), result="integer")
