@@ -590,8 +590,8 @@ def test_closed_over_in_a_custom_rule_in_a_differentiated_scan(rng, kind):
 
 @pytest.mark.parametrize("rule", ["while_body", "custom_vjp fun"])
 def test_the_new_remat(rng, rule):
-    if not hasattr(jax.config, "jax_remat3"):
-        pytest.skip("this JAX has no jax_remat3")
+    if jax.__version_info__ < (0, 12):
+        pytest.skip("before 0.12 jax_remat3 refuses every Ref itself")
     old = jax.config.jax_remat3
     jax.config.update("jax_remat3", True)
     try:
