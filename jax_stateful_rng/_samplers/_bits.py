@@ -136,6 +136,19 @@ def signed_unit(word: Array) -> Array:
     return unit
 
 
+def half_units(word: Array) -> tuple[Array, Array]:
+    """Returns ``v`` and ``1 - v``, both in (0, 1] to full relative precision near 0.
+
+    All bits of the word but the lowest, which is left as a sign.
+    """
+    bits, dtype = _float_of(word)
+    # Signed, since the CPU converts only signed integers in one step.
+    high = lax.bitcast_convert_type(word >> 1, f"int{bits}")
+    rest = high ^ np.asarray(2 ** (bits - 1) - 1, high.dtype)
+    half, step = dtype.type(0.5), dtype.type(2.0 ** (1 - bits))
+    return (high.astype(dtype) + half) * step, (rest.astype(dtype) + half) * step
+
+
 def _float_of(word: Array) -> tuple[int, np.dtype]:
     bits = word.dtype.itemsize * 8
     return bits, np.dtype(f"float{bits}")
