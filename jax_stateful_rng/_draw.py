@@ -302,7 +302,9 @@ def _host_array(who: str, param: Param, value: Any) -> np.ndarray:
         if array.dtype.kind == "c":
             raise TypeError
         if array.dtype.kind not in "biuf":
-            array = np.asarray(value, float)  # strings raise ValueError, None TypeError
+            if any(entry is None for entry in array.flat):
+                raise TypeError
+            array = np.asarray(value, float)  # strings raise ValueError
     except (TypeError, ValueError) as error:
         raise type(error)(
             _errors.message(
