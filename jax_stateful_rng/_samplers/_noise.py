@@ -67,7 +67,12 @@ def exponential(word: Array) -> Array:
     power = jnp.where(near_one, 0, (pattern >> 23) - 126).astype(_F32)
     half = lax.bitcast_convert_type(pattern & 0x7FFFFF | 0x3F000000, _F32)
     f = jnp.where(near_one, -rest, half - _F32(1))
-    return -power * _F32(math.log(2)) - f * _polynomial(_LOG1P, f)
+    return -power * _F32(math.log(2)) - log1p_half(f)
+
+
+def log1p_half(f: Array) -> Array:
+    """Returns ``log1p(f)`` of float32 numbers -1/2 <= f <= 0."""
+    return f * _polynomial(_LOG1P, f)
 
 
 def normal(word: Array) -> Array:

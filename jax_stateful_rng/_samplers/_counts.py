@@ -1,0 +1,251 @@
+"""What the laws of counts share: masses to full precision, inversion, waiting times.
+
+The masses of the Poisson, binomial and hypergeometric laws are products of the same
+cells. By Stirling's formula a count ``x`` with expectation ``m`` has
+
+    x! / (m^x e^-m) = sqrt(2 pi x) exp(deviance(x, m) + stirling(x)),
+
+where both terms of the exponent are small near ``x = m`` (Loader, "Fast and accurate
+computation of binomial probabilities", 2000). Differences of log-gammas, which are
+large and nearly equal, have no digits left in float32 from means of 1e6 on.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._typing import Array, Shape
+from . import _bits, _noise
+
+INVALID = -1
+"""What a traced illegal parameter gives in an integer law."""
+
+
+def integer_of(x: Array) -> np.dtype:
+    """Returns the integer dtype as wide as the float array ``x``."""
+    return np.dtype(f"int{x.dtype.itemsize * 8}")
+
+
+def largest_of(dtype: np.dtype) -> int:
+    """Returns the largest integer of a dtype."""
+    return int(np.iinfo(dtype).max)
+
+
+def saturated(count: Array, dtype: np.dtype) -> Array:
+    """Casts to an integer dtype; what is too large becomes its largest value."""
+    if largest_of(dtype) < largest_of(count.dtype):
+        count = jnp.minimum(count, largest_of(dtype))
+    return count.astype(dtype)
+
+
+def either(
+    which: Array,
+    shape: Shape,
+    dtype: np.dtype,
+    yes: Callable[[], Array],
+    no: Callable[[], Array],
+) -> Array:
+    """Returns ``where(which, yes(), no())`` and runs only what some element needs."""
+    if which.size == 1:
+        return lax.cond(which.reshape(()), yes, no)
+
+    def zeros() -> Array:
+        return jnp.zeros(shape, dtype)
+
+    one = lax.cond(jnp.any(which), yes, zeros)
+    other = lax.cond(jnp.all(which), zeros, no)
+    return jnp.where(which, one, other)
+
+
+def floored(x: Array, dtype: np.dtype) -> tuple[Array, Array]:
+    """Returns ``floor(x)`` as integers, and where ``|x|`` is too large for them."""
+    far = ~(jnp.abs(x) < 0.4 * largest_of(dtype))
+    return jnp.where(far, 0, jnp.floor(x)).astype(dtype), far
+
+
+# --- Masses ------------------------------------------------------------------------
+
+# Of stirling(x) * x in powers of 1 / x**2, fitted to the integers from 1 on: minimax
+# by iterated least squares against 50 digits.
+_STIRLING_32 = (  # off by at most 8e-9
+    0.08333319676618961,
+    -0.0027710431222367033,
+    0.0007076269207739998,
+    -0.00020832163529123742,
+)
+_STIRLING_64 = (  # off by at most 2e-17
+    0.08333333333333304,
+    -0.0027777777774678426,
+    0.0007936506984146513,
+    -0.0005952250571985416,
+    0.000840809359822454,
+    -0.0018786728993329543,
+    0.005452445271367453,
+    -0.014831592946762428,
+    0.02478564089943452,
+    -0.014061144086283088,
+)
+
+
+def stirling(x: Array) -> Array:
+    """Returns ``log(x!) - (x log x - x + log(2 pi x) / 2)``, for integers; 0 at 0."""
+    coefficients = _STIRLING_32 if x.dtype == np.float32 else _STIRLING_64
+    inverse = 1 / jnp.maximum(x, 1)
+    square = inverse * inverse
+    total = jnp.full_like(x, coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        total = total * square + coefficient
+    return jnp.where(x > 0, total * inverse, 0)
+
+
+def deviance(x: Array, mean: Array, delta: Array) -> Array:
+    """Returns ``x log(x / mean) - (x - mean)``; ``mean`` where ``x`` is 0.
+
+    Args:
+        x: a count.
+        mean: its expectation, > 0.
+        delta: ``x - mean``, which the caller knows without cancellation.
+    """
+    ratio = delta / jnp.maximum(x + mean, float(np.finfo(x.dtype).tiny))
+    square = ratio * ratio
+    terms = 4 if x.dtype == np.float32 else 10
+    series = jnp.full_like(x, 1 / (2 * terms + 1))
+    for term in range(terms - 1, 0, -1):
+        series = series * square + 1 / (2 * term + 1)
+    near = delta * ratio + 2 * x * ratio * square * series
+    far = x * jnp.log(jnp.maximum(x, 1) / mean) - delta
+    return jnp.where(jnp.abs(ratio) < 0.15, near, far)
+
+
+def exponent(x: Array, mean: Array, delta: Array) -> Array:
+    """Returns ``log(x! / (mean^x e^-mean)) - log(root(x))``."""
+    return deviance(x, mean, delta) + stirling(x)
+
+
+def root(x: Array) -> Array:
+    """Returns ``sqrt(2 pi x)``, the factor of Stirling's formula; 1 at 0."""
+    return jnp.sqrt(jnp.where(x > 0, 2 * np.pi * x, 1))
+
+
+# --- Exact products of counts ------------------------------------------------------
+
+
+def _wide(a: Array, b: Array) -> tuple[Array, Array]:
+    """Returns the high and the low word of the product of two unsigned arrays."""
+    return lax.mulhi(a, b), a * b
+
+
+def share(a: Array, b: Array, whole: Array, dtype: np.dtype) -> tuple[Array, Array]:
+    """Returns the whole part of ``a b / whole`` and its fraction.
+
+    Exact but for the rounding of the fraction: the product is computed in two words.
+
+    Args:
+        a: a count.
+        b: a count; ``a b / whole`` must fit the dtype of the counts.
+        whole: a count >= 1, at most the largest integer.
+        dtype: of the fraction, a float.
+    """
+    signed = whole.dtype
+    unsigned = np.dtype(f"uint{signed.itemsize * 8}")
+    bits = signed.itemsize * 8
+    real = [x.astype(dtype) for x in (a, b, whole)]
+    quotient = jnp.floor(real[0] * (real[1] / real[2])).astype(signed)
+    quotient = jnp.clip(quotient, 0, a)
+    words = [x.astype(unsigned) for x in (a, b, whole, quotient)]
+    high, low = _wide(words[0], words[1])
+    taken_high, taken_low = _wide(words[2], words[3])
+    borrow = (low < taken_low).astype(unsigned)
+    over = lax.bitcast_convert_type(high - taken_high - borrow, signed)
+    rest = over.astype(dtype) * 2.0**bits + (low - taken_low).astype(dtype)
+    step = jnp.round(rest / real[2]).astype(signed)
+    # What is left now fits one word, so that wrapped arithmetic is exact.
+    left = lax.bitcast_convert_type(low - taken_low, signed) - step * whole
+    below = left < 0
+    fraction = jnp.where(below, left + whole, left).astype(dtype) / real[2]
+    return quotient + step - below.astype(signed), fraction
+
+
+def expectation(n: Array, p: Array) -> tuple[Array, Array]:
+    """Returns the whole part of ``n p`` and its fraction, of 0 <= p <= 1/2.
+
+    Exact but for the rounding of the fraction: the product of ``n`` and the mantissa
+    of ``p`` is computed in two words.
+    """
+    bits = n.dtype.itemsize * 8
+    unsigned = np.dtype(f"uint{bits}")
+    mantissa, power = jnp.frexp(p)
+    # A smaller p than the clipped shift can do gives a mean below 1/2.
+    shift = jnp.clip(-power, 0, bits - 1).astype(unsigned)
+    fixed = (mantissa * 2.0**bits).astype(unsigned)
+    high, low = _wide(n.astype(unsigned), fixed)
+    below = high & ((np.ones((), unsigned) << shift) - np.ones((), unsigned))
+    unit = jnp.ldexp(jnp.ones_like(p), -shift.astype(np.int32))
+    fraction = (below.astype(p.dtype) + low.astype(p.dtype) * 2.0**-bits) * unit
+    return (high >> shift).astype(n.dtype), fraction
+
+
+# --- Inversion ---------------------------------------------------------------------
+
+
+def terms_below_ten(dtype: np.dtype) -> int:
+    """Returns how many masses `inverted` needs of a law whose mean is below 10.
+
+    Beyond them a Poisson law of mean 10, whose tail bounds those of the binomial and
+    the hypergeometric, has less than the least uniform number, 2**-33 or 2**-65.
+    """
+    return 37 if dtype == np.float32 else 52
+
+
+def inverted(word: Array, masses: Sequence[Array]) -> Array:
+    """Draws a count by inversion of its upper tail.
+
+    Args:
+        word: a random word an element, as wide as the float dtype of the masses.
+        masses: the masses of 0, 1, 2, ...; nearly all of them.
+    """
+    uniform = _bits.open_unit(word)
+    count = jnp.zeros(uniform.shape, uniform.dtype)
+    tail = masses[-1]
+    for mass in masses[-2::-1]:  # small terms first, to add up without loss
+        count = count + jnp.where(uniform <= tail, 1, 0).astype(count.dtype)
+        tail = tail + mass
+    return count.astype(integer_of(uniform))
+
+
+# --- Waiting times -----------------------------------------------------------------
+
+
+def first_success(words: Sequence[Array], rate: Array) -> Array:
+    """Draws the number of trials until the first success, one or more.
+
+    It is 1 + floor(E / rate) of a standard exponential E. A float cannot hold a large
+    quotient to the last digit, so the number is drawn in two digits of a base near
+    1 / (2 rate), which the lack of memory makes independent: the high one is again a
+    waiting time, the low one a truncated exponential.
+
+    Args:
+        words: two random words an element.
+        rate: minus the logarithm of the probability of failure, >= 0.
+    """
+    real, integer = rate.dtype, integer_of(rate)
+    bits = integer.itemsize * 8
+    rate = jnp.minimum(rate, 64)  # where no word gives more than one trial
+    digit = jnp.clip(-jnp.frexp(rate)[1] - 1, 0, bits // 2 - 1).astype(integer)
+    base = np.ones((), integer) << digit
+    block = rate * base.astype(real)
+    high = _noise.exponential(words[0]) * (1 / block)
+    low = _bits.open_unit(words[1]) * jnp.expm1(-block)
+    low = -_log1p(low) * (1 / rate)
+    low = jnp.clip(low, 0, (base - 1).astype(real)).astype(integer)
+    # The high digit's bound is the largest integer divided by the base, rounded down.
+    largest = np.asarray(largest_of(integer), integer)
+    fits = high < (largest >> digit).astype(real)
+    high = jnp.where(fits, high, 0).astype(integer)
+    return jnp.where(fits, high * base + low + 1, largest)
+
+
+def _log1p(x: Array) -> Array:
+    return _noise.log1p_half(x) if x.dtype == np.float32 else jnp.log1p(x)

@@ -1,0 +1,758 @@
+"""Laws of counts."""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _errors
+from .._draw import Draws, Known, count, default_dtype, interval, law
+from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from . import _bits, _counts, _noise
+from ._bulk import reject
+from ._counts import INVALID, either, integer_of, largest_of, saturated
+from .gamma import fit, gamma_factors
+
+
+class Discrete(Draws):
+    """The methods of a generator that draw counts."""
+
+    def binomial(
+        self, n: RealLike, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+    ) -> Array:
+        r"""Draw from the binomial distribution: successes in ``n`` trials.
+
+        The mass function is
+
+        .. math:: P(k) = \binom{n}{k} p^k (1-p)^{n-k}, \quad k = 0, \dots, n.
+
+        Exact in float32 up to ``n = 2**31 - 1`` (``jax.random.binomial`` is not from
+        ``n = 1e7`` on).
+
+        Args:
+            n: number of trials; an integer >= 0, floats are truncated. Must fit
+                JAX's default integer, int32 or under x64 int64.
+            p: probability of success; in [0, 1].
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64. Where the
+                result does not fit a smaller one, it is the largest value.
+
+        Returns:
+            An array of shape ``size``. -1 where a traced or device value breaks the
+            domain.
+
+        Raises:
+            ValueError: if ``n`` or ``p`` breaks its domain, known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> rng.binomial(10, [0.0, 0.5, 1.0], size=(4, 3)).shape
+            (4, 3)
+
+        References:
+            Mean below 10: inversion. Above: transformed rejection, BTRS of Hörmann,
+            "The generation of binomial random variates" (1993).
+        """
+        return self._draw(_binomial, size, dtype, n, p)
+
+    def geometric(
+        self, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+    ) -> Array:
+        r"""Draw from the geometric distribution: trials until the first success.
+
+        The mass function is
+
+        .. math:: P(k) = (1-p)^{k-1} p, \quad k = 1, 2, \dots
+
+        Args:
+            p: probability of success in one trial; in (0, 1].
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. What is too large for the dtype becomes its
+            largest value, as in NumPy. -1 where a traced or device ``p`` is outside
+            (0, 1].
+
+        Raises:
+            ValueError: if ``p`` is outside (0, 1], known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> x = rng.geometric(0.2, size=1000)
+            >>> bool((x >= 1).all())
+            True
+
+        References:
+            Inversion; Devroye, "Non-Uniform Random Variate Generation" (1986),
+            section X.2. With a small ``p`` the number is drawn in two digits, since a
+            float32 has not all integers above ``2**24``.
+        """
+        return self._draw(_geometric, size, dtype, p)
+
+    def hypergeometric(
+        self,
+        ngood: RealLike,
+        nbad: RealLike,
+        nsample: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+    ) -> Array:
+        r"""Draw from the hypergeometric distribution: the good ones in a sample.
+
+        Of ``ngood + nbad`` items, ``nsample`` are taken without replacement. The mass
+        function is, with :math:`g`, :math:`b`, :math:`s` for the three,
+
+        .. math:: P(k) = \binom{g}{k}\binom{b}{s-k} \Big/ \binom{g+b}{s}.
+
+        Args:
+            ngood: number of good items; an integer >= 0, floats are truncated.
+            nbad: number of bad items; an integer >= 0. ``ngood + nbad`` must fit
+                JAX's default integer: below ``2**31``, or ``2**63`` under x64.
+                (NumPy wants each below 1e9.)
+            nsample: size of the sample; an integer from 0 to ``ngood + nbad``.
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. -1 where traced or device values break the
+            domain.
+
+        Raises:
+            ValueError: if the parameters break the domain, known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> x = rng.hypergeometric(5, 5, [0, 10])
+            >>> x.tolist()
+            [0, 5]
+
+        References:
+            Mean below 10: inversion. Above: ratio of uniforms, HRUA of Stadlober,
+            "The ratio of uniforms approach for generating discrete random variates"
+            (1990).
+        """
+        return self._draw(_hypergeometric, size, dtype, ngood, nbad, nsample)
+
+    def logseries(
+        self, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+    ) -> Array:
+        r"""Draw from the logarithmic series distribution.
+
+        The mass function is
+
+        .. math:: P(k) = \frac{-p^k}{k \log(1-p)}, \quad k = 1, 2, \dots
+
+        Args:
+            p: the parameter; in [0, 1). A ``p`` that rounds to 1 in JAX's default
+                float is taken as the largest number below 1.
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. What is too large for the dtype becomes its
+            largest value. -1 where a traced or device ``p`` is outside [0, 1].
+
+        Raises:
+            ValueError: if ``p`` is outside [0, 1), known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> rng.logseries(0.0, size=3).tolist()
+            [1, 1, 1]
+
+        References:
+            A geometric law whose probability of failure is :math:`1 - (1-p)^U` with
+            :math:`U` uniform; Kemp, "Efficient generation of logarithmically
+            distributed pseudo-random variables" (1981).
+        """
+        return self._draw(_logseries, size, dtype, p)
+
+    def negative_binomial(
+        self, n: RealLike, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+    ) -> Array:
+        r"""Draw from the negative binomial distribution: failures before success ``n``.
+
+        The mass function is
+
+        .. math::
+
+            P(k) = \frac{\Gamma(k+n)}{k!\,\Gamma(n)} p^n (1-p)^k,
+            \quad k = 0, 1, \dots
+
+        Args:
+            n: number of successes; any real number > 0.
+            p: probability of success; in (0, 1]. The mean with its reserve,
+                ``(1 - p) / p * (n + 10 * sqrt(n))``, must be a legal ``lam`` of
+                `poisson`.
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. What is too large for the dtype becomes its
+            largest value. -1 where a traced or device value breaks the domain.
+
+        Raises:
+            ValueError: if ``n`` or ``p`` breaks its domain, known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> rng.negative_binomial(2.5, [0.1, 1.0]).shape
+            (2,)
+
+        References:
+            A Poisson law whose mean follows the gamma law of shape ``n`` and scale
+            ``(1 - p) / p``; Devroye, "Non-Uniform Random Variate Generation" (1986),
+            section X.4.
+        """
+        return self._draw(_negative_binomial, size, dtype, n, p)
+
+    def poisson(
+        self, lam: RealLike = 1.0, size: Size = None, *, dtype: DTypeLike = int
+    ) -> Array:
+        r"""Draw from the Poisson distribution.
+
+        The mass function is
+
+        .. math:: P(k) = \lambda^k e^{-\lambda} / k!, \quad k = 0, 1, \dots
+
+        Exact in float32 up to the largest legal ``lam`` (``jax.random.poisson`` is
+        not from 1e6 on).
+
+        Args:
+            lam: the mean :math:`\lambda`; >= 0, and at least ten standard deviations
+                below the largest default integer: ``2**31 - 1``, or ``2**63 - 1``
+                under x64.
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. What is too large for the dtype becomes its
+            largest value, as does every draw where a traced or device ``lam`` is too
+            large. -1 where it is negative or nan.
+
+        Raises:
+            ValueError: if ``lam`` is negative, nan or too large, known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> x = rng.poisson([0.0, 4.0, 1e9], size=(2, 3))
+            >>> x[:, 0].tolist()
+            [0, 0]
+
+        References:
+            Below 10: inversion. Above: transformed rejection, PTRS of Hörmann, "The
+            transformed rejection method for generating Poisson random variables"
+            (1993).
+        """
+        return self._draw(_poisson, size, dtype, lam)
+
+    def zipf(self, a: RealLike, size: Size = None, *, dtype: DTypeLike = int) -> Array:
+        r"""Draw from the Zipf (zeta) distribution.
+
+        The mass function is
+
+        .. math:: P(k) = k^{-a} / \zeta(a), \quad k = 1, 2, \dots
+
+        In float32 the draws above about 1e6 lie on a grid that is coarser than the
+        integers: they carry 24 bits.
+
+        Args:
+            a: the exponent; > 1. The law has a mean only where it is > 2.
+            size: result shape; ``None`` gives the shape of the parameters.
+            dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+
+        Returns:
+            An array of shape ``size``. What is too large for the dtype becomes its
+            largest value (NumPy draws anew where int64 overflows); nearly all draws
+            do where ``a`` is close to 1. -1 where a traced or device ``a`` is below
+            1 or nan.
+
+        Raises:
+            ValueError: if ``a <= 1`` or nan, known on the host.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> rng.zipf(1e4, size=3).tolist()
+            [1, 1, 1]
+
+        References:
+            Rejection from a Pareto law; Devroye, "Non-Uniform Random Variate
+            Generation" (1986), page 551.
+        """
+        return self._draw(_zipf, size, dtype, a)
+
+
+def _words(key: Array, shape: Shape, like: Array) -> list[Array]:
+    """Returns the two words an element that each sampler here takes of its key."""
+    return _bits.words(key, shape, 2, width=8 * like.dtype.itemsize)
+
+
+# --- Waiting times -----------------------------------------------------------------
+
+
+@law(interval("p", "(0", "1]"), result="integer")
+def _geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
+    p = fit(shape, p)
+    legal = (p > 0) & (p <= 1)
+    rate = -jnp.log1p(-jnp.where(legal, p, 1))
+    trials = _counts.first_success(_words(key, shape, p), rate)
+    return saturated(jnp.where(legal, trials, INVALID), dtype)
+
+
+@law(interval("p", "[0", "1)"), result="integer")
+def _logseries(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
+    p = fit(shape, p)
+    legal = (p >= 0) & (p <= 1)
+    p = jnp.minimum(jnp.where(legal, p, 0), 1 - np.finfo(p.dtype).epsneg)
+    *words, word = _bits.words(key, shape, 3, width=8 * p.dtype.itemsize)
+    power = jnp.log1p(-p) * _bits.open_unit(word)
+    rate = -jnp.where(  # minus the logarithm of 1 - (1 - p)**u
+        power < -math.log(2),
+        jnp.log1p(-jnp.exp(power)),
+        jnp.log(-jnp.expm1(power)),
+    )
+    trials = _counts.first_success(words, rate)
+    return saturated(jnp.where(legal, trials, INVALID), dtype)
+
+
+# --- Poisson -----------------------------------------------------------------------
+
+
+def _poisson_limit() -> float:
+    largest = float(largest_of(default_dtype(int)))
+    return largest - 10 * math.sqrt(largest)
+
+
+def _poisson_fits(who: str, lam: Known) -> None:
+    if lam is None:
+        return
+    limit = _poisson_limit()
+    if lam > limit if isinstance(lam, float) else np.any(lam > limit):
+        must = f"lam must be at most {limit:.10g}, for the counts to fit"
+        _errors.value_error(who, must, lam)
+
+
+@law(interval("lam", "[0", "inf)"), result="integer", check=_poisson_fits)
+def _poisson(key: Array, shape: Shape, dtype: np.dtype, lam: Array) -> Array:
+    return saturated(poisson(key, shape, lam), dtype)
+
+
+def poisson(key: Array, shape: Shape, lam: Array) -> Array:
+    """Draws Poisson counts, as wide as the float dtype of ``lam``.
+
+    -1 where ``lam`` is illegal, the largest integer where it is too large.
+    """
+    lam = fit(shape, lam)
+    integer = integer_of(lam)
+    legal = lam >= 0
+    largest = float(largest_of(integer))
+    fits = lam <= largest - 10 * math.sqrt(largest)
+    large = legal & fits & (lam >= 10)
+    counts = either(
+        large,
+        shape,
+        integer,
+        lambda: _poisson_large(key, shape, jnp.where(large, lam, 10)),
+        lambda: _poisson_small(key, shape, jnp.where(legal & ~large, lam, 0)),
+    )
+    counts = jnp.where(fits, counts, np.asarray(largest_of(integer), integer))
+    return jnp.where(legal, counts, INVALID)
+
+
+def _poisson_small(key: Array, shape: Shape, lam: Array) -> Array:
+    lam = jnp.minimum(lam, 10)  # whatever stands in the lanes that are large
+    masses = [jnp.exp(-lam)]
+    for k in range(1, _counts.terms_below_ten(lam.dtype)):
+        masses.append(masses[-1] * (lam * (1 / k)))
+    return _counts.inverted(_words(key, shape, lam)[0], masses)
+
+
+def _poisson_large(key: Array, shape: Shape, lam: Array) -> Array:
+    integer = integer_of(lam)
+
+    def derive(lam: Array) -> Sequence[Array]:
+        b = 0.931 + 2.53 * jnp.sqrt(lam)
+        a = -0.059 + 0.02483 * b
+        whole = jnp.floor(lam)
+        inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+        surely = 0.9277 - 3.6224 / (b - 2)
+        return (
+            *(lam, whole.astype(integer), lam - whole),
+            *(a, b, inverse_alpha, surely),
+        )
+
+    def propose(words: Sequence[Array], *derived: Array) -> Array:
+        lam, whole, part, a, b, inverse_alpha, surely = derived
+        u, v, us = _transformed(words)
+        # The offset from the mean's whole part: a float has it to the last digit.
+        offset, far = _counts.floored((2 * a / us + b) * u + part + 0.43, integer)
+        k = whole + offset
+        x = k.astype(lam.dtype)
+        height = v * inverse_alpha / (a / (us * us) + b) * _counts.root(x)
+        delta = offset.astype(lam.dtype) - part
+        accepted = jnp.log(height) <= -_counts.exponent(x, lam, delta)
+        accepted |= (us >= 0.07) & (v <= surely)
+        inside = ~far & (k >= 0) & ((us >= 0.013) | (v <= us))
+        return jnp.where(inside & accepted, k, INVALID)
+
+    return reject(
+        key,
+        shape,
+        (lam,),
+        propose,
+        refused=INVALID,
+        otherwise=0,
+        dtype=integer,
+        derive=derive,
+        width=8 * lam.dtype.itemsize,
+        spare=0.26,
+    )
+
+
+def _transformed(words: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Returns Hörmann's ``u``, ``v`` and ``1/2 - |u|``."""
+    u, v = _bits.signed_unit(words[0]), _bits.open_unit(words[1])
+    us = jnp.maximum(0.5 - jnp.abs(u), float(np.finfo(u.dtype).eps) / 4)
+    return u, v, us
+
+
+def _negative_binomial_fits(who: str, n: Known, p: Known) -> None:
+    if n is None or p is None:
+        return
+    with np.errstate(over="ignore"):
+        reserve = (1 - np.asarray(p)) / p * (n + 10 * np.sqrt(n))
+    if (reserve > _poisson_limit()).any():
+        raise ValueError(
+            _errors.message(
+                who,
+                "n must not be too large nor p too small: (1 - p) / p * "
+                f"(n + 10 * sqrt(n)) must be at most {_poisson_limit():.10g}",
+                f"n={_errors.describe(n)}, p={_errors.describe(p)}",
+            )
+        )
+
+
+@law(
+    interval("n", "(0", "inf)"),
+    interval("p", "(0", "1]"),
+    result="integer",
+    check=_negative_binomial_fits,
+)
+def _negative_binomial(
+    key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array
+) -> Array:
+    n, p = fit(shape, n), fit(shape, p)
+    legal = (n > 0) & (p > 0) & (p <= 1)
+    n, p = jnp.where(legal, n, 1), jnp.where(legal, p, 1)
+    v, b = gamma_factors(jax.random.fold_in(key, 0), shape, p.dtype, n)
+    lam = jnp.where(p < 1, v * jnp.exp(b) * ((1 - p) / p), 0)
+    counts = poisson(jax.random.fold_in(key, 1), shape, lam)
+    return saturated(jnp.where(legal, counts, INVALID), dtype)
+
+
+# --- Binomial ----------------------------------------------------------------------
+
+
+@law(count("n"), interval("p", "[0", "1]"), result="integer")
+def _binomial(key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array) -> Array:
+    return saturated(binomial(key, shape, n, p), dtype)
+
+
+def binomial(key: Array, shape: Shape, n: Array, p: Array) -> Array:
+    """Draws binomial counts of the dtype of ``n``; -1 where a parameter is illegal."""
+    n, p = fit(shape, n), fit(shape, p)
+    legal = (n >= 0) & (p >= 0) & (p <= 1)
+    n, p = jnp.where(legal, n, 0), jnp.where(legal, p, 0)
+    flipped = p > 0.5
+    rarer = jnp.where(flipped, 1 - p, p)
+    large = n.astype(p.dtype) * rarer >= 10
+    counts = either(
+        large,
+        shape,
+        n.dtype,
+        # Where the other method draws: parameters at which this one is at home.
+        lambda: _binomial_large(
+            key, shape, jnp.where(large, n, 40), jnp.where(large, rarer, 0.5)
+        ),
+        lambda: _binomial_small(
+            key, shape, jnp.where(large, 0, n), jnp.where(large, 0, rarer)
+        ),
+    )
+    counts = jnp.where(flipped, n - counts, counts)
+    return jnp.where(legal, counts, INVALID)
+
+
+def _binomial_small(key: Array, shape: Shape, n: Array, p: Array) -> Array:
+    trials, odds = n.astype(p.dtype), p / (1 - p)
+    masses = [jnp.exp(trials * jnp.log1p(-p))]
+    for k in range(_counts.terms_below_ten(p.dtype) - 1):
+        factor = jnp.maximum(trials - k, 0) * (odds * (1 / (k + 1)))
+        masses.append(masses[-1] * factor)
+    return _counts.inverted(_words(key, shape, p)[0], masses)
+
+
+def _binomial_large(key: Array, shape: Shape, n: Array, p: Array) -> Array:
+    real, integer = p.dtype, n.dtype
+
+    def exponent(delta: Array, k: Array, n: Array, mean: Array, rest: Array) -> Array:
+        return _counts.exponent(k.astype(real), mean, delta) + _counts.exponent(
+            (n - k).astype(real), rest, -delta
+        )
+
+    def roots(k: Array, n: Array) -> Array:
+        return _counts.root(k.astype(real)) * _counts.root((n - k).astype(real))
+
+    def derive(n: Array, p: Array) -> Sequence[Array]:
+        deviation = jnp.sqrt(n.astype(real) * p * (1 - p))
+        b = 1.15 + 2.53 * deviation
+        a = -0.0873 + 0.0248 * b + 0.01 * p
+        alpha = (2.83 + 5.1 / b) * deviation
+        surely = 0.92 - 4.2 / b
+        whole, part = _counts.expectation(n, p)
+        mean = whole.astype(real) + part
+        rest = n.astype(real) - mean
+        mode = whole + (part + p >= 1).astype(integer)  # floor((n + 1) p)
+        highest = exponent((mode - whole).astype(real) - part, mode, n, mean, rest)
+        alpha = alpha / roots(mode, n)
+        return n, mean, rest, whole, part, a, b, alpha, surely, highest
+
+    def propose(words: Sequence[Array], *derived: Array) -> Array:
+        n, mean, rest, whole, part, a, b, alpha, surely, highest = derived
+        u, v, us = _transformed(words)
+        offset, far = _counts.floored((2 * a / us + b) * u + part + 0.5, integer)
+        outside = far | (offset < -whole) | (offset > n - whole)
+        k = whole + jnp.where(outside, 0, offset)
+        height = v * alpha / (a / (us * us) + b) * roots(k, n)
+        delta = offset.astype(real) - part
+        accepted = jnp.log(height) <= highest - exponent(delta, k, n, mean, rest)
+        accepted |= (us >= 0.07) & (v <= surely)
+        return jnp.where(~outside & accepted, k, INVALID)
+
+    return reject(
+        key,
+        shape,
+        (n, p),
+        propose,
+        refused=INVALID,
+        otherwise=0,
+        dtype=integer,
+        derive=derive,
+        width=8 * p.dtype.itemsize,
+        spare=0.26,
+    )
+
+
+# --- Hypergeometric ----------------------------------------------------------------
+
+
+def _sample_fits(who: str, ngood: Known, nbad: Known, nsample: Known) -> None:
+    largest = largest_of(default_dtype(int))
+    got = ", ".join(
+        f"{name}={_errors.describe(value)}"
+        for name, value in (("ngood", ngood), ("nbad", nbad), ("nsample", nsample))
+        if value is not None
+    )
+    if ngood is None or nbad is None:
+        return
+    if np.any(ngood > largest - nbad):
+        must = f"ngood + nbad must be at most {largest}"
+        raise ValueError(_errors.message(who, must, got))
+    if nsample is not None and np.any(nsample > ngood + nbad):
+        must = "nsample must be at most ngood + nbad"
+        raise ValueError(_errors.message(who, must, got))
+
+
+@law(
+    count("ngood"),
+    count("nbad"),
+    count("nsample"),
+    result="integer",
+    check=_sample_fits,
+)
+def _hypergeometric(
+    key: Array, shape: Shape, dtype: np.dtype, ngood: Array, nbad: Array, nsample: Array
+) -> Array:
+    return saturated(hypergeometric(key, shape, ngood, nbad, nsample), dtype)
+
+
+def hypergeometric(
+    key: Array, shape: Shape, good: Array, bad: Array, sample: Array
+) -> Array:
+    """Draws hypergeometric counts; -1 where the parameters are illegal."""
+    good, bad, sample = (fit(shape, x) for x in (good, bad, sample))
+    whole = good + bad  # wraps below 0 where it does not fit
+    legal = (good >= 0) & (bad >= 0) & (sample >= 0) & (whole >= 0) & (sample <= whole)
+    good, bad, sample, whole = (
+        jnp.where(legal, x, 0) for x in (good, bad, sample, whole)
+    )
+    # Of the rarer kind in the smaller part: neither is more than half of the whole.
+    rarer, part = jnp.minimum(good, bad), jnp.minimum(sample, whole - sample)
+    real = default_dtype(float)
+    large = rarer.astype(real) * (part / jnp.maximum(whole, 1)).astype(real) >= 10
+    counts = either(
+        large,
+        shape,
+        whole.dtype,
+        lambda: _hypergeometric_large(
+            key,
+            shape,
+            *(
+                jnp.where(large, x, y)
+                for x, y in ((rarer, 40), (part, 40), (whole, 80))
+            ),
+        ),
+        lambda: _hypergeometric_small(
+            key, shape, *(jnp.where(large, 0, x) for x in (rarer, part, whole))
+        ),
+    )
+    counts = jnp.where(good > bad, part - counts, counts)
+    counts = jnp.where(sample > part, good - counts, counts)
+    return jnp.where(legal, counts, INVALID)
+
+
+def _cells(
+    k: Array, rarer: Array, part: Array, whole: Array, mean: Array, delta: Array
+) -> tuple[Array, Array]:
+    """Returns the exponent and the root of the four cells of the table of ``k``."""
+    real = mean.dtype
+    counts = [x.astype(real) for x in (k, part - k, rarer - k)]
+    common = whole - rarer - part
+    counts.append((common + k).astype(real))
+    means = [
+        mean,
+        part.astype(real) - mean,
+        rarer.astype(real) - mean,
+        common.astype(real) + mean,
+    ]
+    signs = (1, -1, -1, 1)
+    exponents = [
+        _counts.exponent(x, m, sign * delta)
+        for x, m, sign in zip(counts, means, signs, strict=True)
+    ]
+    roots = [_counts.root(x) for x in counts]
+    scale = _counts.root(whole.astype(real))
+    return sum(exponents[1:], exponents[0]), (roots[0] * roots[1] / scale) * (
+        roots[2] * roots[3] / scale
+    )
+
+
+def _hypergeometric_small(
+    key: Array, shape: Shape, rarer: Array, part: Array, whole: Array
+) -> Array:
+    real = default_dtype(float)
+    common = whole - rarer - part
+    base, fraction = _counts.share(rarer, part, jnp.maximum(whole, 1), real)
+    mean = base.astype(real) + fraction
+    none = jnp.zeros_like(whole)
+    exponent, root = _cells(none, rarer, part, whole, mean, -mean)
+    for margin in (rarer, part, whole - rarer, whole - part):
+        exponent -= _counts.stirling(margin.astype(real))
+    exponent += _counts.stirling(whole.astype(real))
+    sides = [_counts.root(x.astype(real)) for x in (rarer, whole - rarer)]
+    others = [_counts.root(x.astype(real)) for x in (part, whole - part)]
+    total = _counts.root(whole.astype(real))
+    scale = (sides[0] * sides[1] / total) * (others[0] * others[1] / total) / total
+    masses = [jnp.exp(-exponent) * scale / root]
+    for k in range(_counts.terms_below_ten(real) - 1):
+        factor = jnp.maximum(rarer - k, 0).astype(real) / (common + k + 1).astype(real)
+        masses.append(
+            masses[-1] * (factor * jnp.maximum(part - k, 0).astype(real) / (k + 1))
+        )
+    return _counts.inverted(_words(key, shape, mean)[0], masses)
+
+
+def _hypergeometric_large(
+    key: Array, shape: Shape, rarer: Array, part: Array, whole: Array
+) -> Array:
+    real, integer = default_dtype(float), whole.dtype
+
+    def derive(rarer: Array, part: Array, whole: Array) -> Sequence[Array]:
+        base, fraction = _counts.share(rarer, part, whole, real)
+        mean = base.astype(real) + fraction
+        size = whole.astype(real)
+        variance = (
+            mean
+            * ((whole - rarer).astype(real) / size)
+            * ((whole - part).astype(real) / (size - 1))
+        )
+        width = 2 * math.sqrt(2 / math.e) * jnp.sqrt(variance + 0.5) + (
+            3 - 2 * math.sqrt(3 / math.e)
+        )
+        up = (rarer - base).astype(real) * ((part - base).astype(real) / size)
+        down = (base + 1).astype(real) * (
+            (whole - rarer - part + base + 1).astype(real) / size
+        )
+        mode = base + (up >= down).astype(integer)
+        delta = (mode - base).astype(real) - fraction
+        highest, root = _cells(mode, rarer, part, whole, mean, delta)
+        return rarer, part, whole, base, fraction, mean, width, highest, root
+
+    def propose(words: Sequence[Array], *derived: Array) -> Array:
+        rarer, part, whole, base, fraction, mean, width, highest, highest_root = derived
+        u, v = _bits.open_unit(words[0]), _bits.signed_unit(words[1])
+        offset, far = _counts.floored(width * v / u + fraction + 0.5, integer)
+        most = jnp.minimum(rarer, part)
+        outside = far | (offset < -base) | (offset > most - base)
+        k = base + jnp.where(outside, 0, offset)
+        delta = offset.astype(real) - fraction
+        exponent, root = _cells(k, rarer, part, whole, mean, delta)
+        accepted = jnp.log(u * u * (root / highest_root)) <= highest - exponent
+        return jnp.where(~outside & accepted, k, INVALID)
+
+    return reject(
+        key,
+        shape,
+        (rarer, part, whole),
+        propose,
+        refused=INVALID,
+        otherwise=0,
+        dtype=integer,
+        derive=derive,
+        width=8 * real.itemsize,
+        spare=0.42,
+    )
+
+
+# --- Zipf --------------------------------------------------------------------------
+
+
+@law(interval("a", "(1", "inf]"), result="integer")
+def _zipf(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
+    real, integer = a.dtype, integer_of(a)
+    a = fit(shape, a)
+    # On the device 1 is legal: an a that is just above it may round to it.
+    legal = a >= 1
+    # At an excess of 100 no word gives more than 1; at tiny ones nothing fits.
+    excess = jnp.clip(jnp.where(legal, a - 1, 1), 1e-12, 100)
+    largest = np.asarray(largest_of(integer), integer)
+
+    def derive(excess: Array) -> Sequence[Array]:
+        return excess, jnp.expm1(excess * math.log(2))
+
+    def propose(words: Sequence[Array], excess: Array, at_one: Array) -> Array:
+        x = jnp.exp(_noise.exponential(words[0]) / excess)
+        fits = x < float(largest)
+        x = jnp.floor(jnp.where(fits, x, float(largest)))
+        above_one = jnp.expm1(excess * jnp.log1p(1 / x))
+        ratio = _bits.open_unit(words[1]) * x * (above_one / at_one)
+        accepted = ratio <= (1 + above_one) / (1 + at_one)
+        value = jnp.where(fits, x, 0).astype(integer)
+        return jnp.where(accepted, jnp.where(fits, value, largest), INVALID)
+
+    counts = reject(
+        key,
+        shape,
+        (excess,),
+        propose,
+        refused=INVALID,
+        otherwise=1,
+        dtype=integer,
+        derive=derive,
+        width=8 * real.itemsize,
+        spare=0.35,
+    )
+    return saturated(jnp.where(legal, counts, INVALID), dtype)
