@@ -394,8 +394,10 @@ def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Arra
     vb, bb = gamma_factors(jax.random.fold_in(key, 1), shape, dtype, b * lift)
     largest = lax.stop_gradient(jnp.maximum(ba, bb))
     x, y = va * jnp.exp(ba - largest), vb * jnp.exp(bb - largest)
-    drawn = jnp.where(x < np.inf, x / (x + y), jnp.where(y < np.inf, 1, np.nan))
-    return jnp.where(legal, drawn, np.nan)
+    # The lesser share, since the other has few digits to tell how near to 1 it is.
+    lesser = jnp.minimum(x, y) / (x + y)
+    lesser = jnp.where((x == np.inf) ^ (y == np.inf), 0, lesser)
+    return jnp.where(legal, jnp.where(y < x, 1 - lesser, lesser), np.nan)
 
 
 @law(positive("df"))
