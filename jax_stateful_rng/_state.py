@@ -54,14 +54,20 @@ class PRNGState:
     def __post_init__(self) -> None:
         """Refuses arrays that are no state; lets JAX's placeholders pass."""
         key, counter = self.base_key, self.counter
-        arrays = (jax.Array, np.ndarray)
-        if isinstance(key, arrays) and not (
-            is_key(key) or key.dtype == jax.dtypes.float0
+        # First what is nearly always so: JAX comes here whenever it returns a state.
+        if (
+            is_key(key)
+            and isinstance(counter, jax.Array)
+            and counter.dtype == np.uint32
+            and counter.shape == (*key.shape, 2)
         ):
+            return
+        arrays, empty = (jax.Array, np.ndarray), jax.dtypes.float0
+        if isinstance(key, arrays) and not is_key(key) and key.dtype != empty:
             must = "base_key must be typed keys"
             fix = "Wrap raw words: jax.random.wrap_key_data(data)."
             _errors.type_error("PRNGState", must, key, fix)
-        if isinstance(counter, arrays) and counter.dtype != jax.dtypes.float0:
+        if isinstance(counter, arrays) and counter.dtype != empty:
             if counter.dtype != np.uint32:
                 _errors.type_error("PRNGState", "counter must be uint32", counter)
             if is_key(key) and counter.shape != (*key.shape, 2):
