@@ -269,7 +269,7 @@ def play(params, carry, obs):
         )
         return (nxt, noise, rng.state()), kept
 
-    run = lambda carry: jax.lax.scan(step, carry, length=STEPS)  # noqa: E731
+    run = lambda carry: jax.lax.scan(step, carry, length=STEPS)
     return jax.vmap(run)((obs, *carry))
 
 
@@ -344,7 +344,7 @@ def test_ppo_gradients_at_other_noise_are_wrong(played):
 def test_checkpointed_replay_has_the_same_gradient(played):
     params, (noise, _), steps = played
     few = jax.tree.map(lambda x: x[:2, :8], steps)
-    loss = lambda params: ppo_loss(params, noise[:2], few)[0]  # noqa: E731
+    loss = lambda params: ppo_loss(params, noise[:2], few)[0]
     want = jax.jit(jax.grad(loss))(params)
     for policy in (None, jax.checkpoint_policies.dots_saveable):
         found = jax.jit(jax.grad(jax.checkpoint(loss, policy=policy)))(params)
@@ -403,7 +403,7 @@ def test_lanes_of_rbg_need_a_loop(minibatches):
     keys = jax.random.split(jax.random.key(0, impl="rbg"), 16)
     states = PRNGState(keys, jnp.zeros((16, 2), jnp.uint32))
     inds = np.array([9, 4])
-    draw = lambda state: stateful_rng(state).random(WIDTH)  # noqa: E731
+    draw = lambda state: stateful_rng(state).random(WIDTH)
     looped = jax.jit(lambda states: jax.lax.map(draw, states))
     np.testing.assert_array_equal(looped(states[inds]), looped(states)[inds])
     lanes = jax.vmap(draw)
