@@ -14,7 +14,8 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import ndtri
 
-from .._typing import Array
+from .._typing import Array, Shape
+from . import _bits
 from ._bits import half_units, open_unit
 
 _F32 = np.float32
@@ -51,6 +52,19 @@ _GILES_TAIL = np.array(
     _F32,
 )
 # fmt: on
+
+
+def words(key: Array, shape: Shape, dtype: np.dtype, number: int) -> list[Array]:
+    """Returns random words as wide as ``dtype``, for the standard laws."""
+    return _bits.words(key, shape, number, width=dtype.itemsize * 8)
+
+
+def fit(shape: Shape, param: Array) -> Array:
+    """Broadcasts to ``shape`` what is no scalar.
+
+    Not left to the sums and products: jax_numpy_rank_promotion may forbid it.
+    """
+    return param if param.ndim == 0 else jnp.broadcast_to(param, shape)
 
 
 def exponential(word: Array) -> Array:
