@@ -70,7 +70,7 @@ class Law:
         return self.low, self.high
 
 
-INF = math.inf
+INF, NAN = math.inf, math.nan
 
 
 def ratio_of_gammas_limit(shape: float) -> Any:
