@@ -147,7 +147,7 @@ def test_shapes_are_numpys(case):
 
 @each_case()
 def test_the_result_has_the_shape_that_tracing_promises(case):
-    args = arranged(case, ((2, 1), *[(3,)] * (len(case.points[0].args) - 1)))
+    args = arranged(case, ((2, 1), (3,), (3,))[: len(case.points[0].args)])
     made = draw(stateful_rng(0), case, *args, size=(4, 2, 3))
     assert made.shape == (4, 2, 3)
     assert np.isfinite(np.asarray(made)).all()
@@ -217,7 +217,7 @@ def test_illegal_parameters_that_are_traced_do_no_harm(case):
     assert np.isfinite(made[-1])
 
 
-@each_case()
+@each_case(where=lambda case: case.points[0].args)
 def test_any_traced_parameter_ends(case):
     number = len(case.points[0].args)
     odd = [math.nan, math.inf, -math.inf, 0.0, -1.0, 1e-45, 1e-38, 1e38, 0.5]
@@ -292,16 +292,15 @@ def test_every_impl(case, impl):
 def test_the_gradient_of_the_mean(case):
     point = case.points[0]
 
-    def mean(args):
+    places = [i for i, slope in enumerate(case.gradient) if slope is not None]
+
+    def mean(values):
+        args = list(point.args)
+        for place, value in zip(places, values, strict=True):
+            args[place] = value
         return draw(stateful_rng(7), case, *args, size=20_000).mean()
 
-    for place, expected in enumerate(case.gradient):
-        if expected is None:
-            continue
-        args = list(map(jnp.float32, point.args))
-
-        def of_one(x, place=place, args=args):
-            return mean([x if i == place else arg for i, arg in enumerate(args)])
-
-        got = jax.grad(of_one)(args[place])
-        assert got == pytest.approx(expected, rel=0.05, abs=0.05), place
+    got = jax.grad(mean)([jnp.float32(point.args[place]) for place in places])
+    for place, slope in zip(places, got, strict=True):
+        expected = pytest.approx(case.gradient[place], rel=0.05, abs=0.05)
+        assert slope == expected, place
