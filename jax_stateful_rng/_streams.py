@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from ._generator import StatefulPRNG
     from .flax import Rngs
 
-# XORed into the (even, odd) words of the base key before a child's name or number is
+# Added to the (even, odd) words of the base key before a child's name or number is
 # folded in. The counter changes even words only, so that no child is one of the
 # generator's own counted keys: without it, the child "layer149540", whose word is
-# 2332, would be draw 2332. Arbitrary constants; names and numbers have their own.
+# 2332, would be draw 2332. A sum and not an XOR, which in unsafe_rbg, where fold_in is
+# one too, would undo itself: there the child "a" of the child "a" would be the
+# generator itself. Arbitrary constants; names and numbers have their own.
 _NAME_TAG = np.array([0x6A09E667, 0xBB67AE85], np.uint32)
 _NUMBER_TAG = np.array([0x3C6EF372, 0xA54FF53A], np.uint32)
 
@@ -54,7 +56,7 @@ def child_key(base_key: Array, data: Any, who: str) -> Array:
         tag, word = _NUMBER_TAG, _number_word(data, who)
     words = jax.random.key_data(base_key)
     tags = np.resize(tag, words.shape[-1])
-    tagged = jax.random.wrap_key_data(words ^ tags, impl=jax.random.key_impl(base_key))
+    tagged = jax.random.wrap_key_data(words + tags, impl=jax.random.key_impl(base_key))
     return jax.random.fold_in(tagged, word)
 
 

@@ -1,6 +1,8 @@
 """PRNGState is a plain pytree: it goes wherever arrays go."""
 
 import copy
+import functools
+import itertools
 from functools import partial
 
 import jax
@@ -151,6 +153,18 @@ def test_a_numbered_or_named_child_is_apart_from_every_drawn_key():
     ]
     assert len(set(found)) == len(children)
     assert drawn.isdisjoint(found)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("impl", IMPLS)
+def test_children_of_children_are_all_different(impl):
+    """In unsafe_rbg too, whose fold_in is an XOR that could undo itself."""
+    rng = stateful_rng(0, impl=impl)
+    paths = [path for n in range(4) for path in itertools.product("ab", repeat=n)]
+    paths += [(1, 2), (2, 1), (1, 1), (1, "a"), ("a", 1)]
+    ends = [functools.reduce(StatefulPRNG.fold_in, path, rng) for path in paths]
+    keys = [tuple(jax.random.key_data(end.base_key).tolist()) for end in ends]
+    assert len(set(keys)) == len(paths)
 
 
 def test_a_child_depends_on_base_key_and_data_only():
