@@ -56,9 +56,9 @@ def mix(base_key: Array, high: Array) -> Array:
         data[..., i] ^ shift if i % 2 == 0 else data[..., i]
         for i in range(data.shape[-1])
     ]
-    return jax.random.wrap_key_data(
-        jnp.stack(mixed, axis=-1), impl=jax.random.key_impl(base_key)
-    )
+    impl = jax.random.key_impl(base_key)
+    key: Array = jax.random.wrap_key_data(jnp.stack(mixed, axis=-1), impl=impl)
+    return key
 
 
 def key_at(base_key: Array, counter: Array) -> Array:

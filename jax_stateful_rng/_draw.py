@@ -24,8 +24,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _counter, _errors, _internals
-from ._typing import Array, DTypeLike, Shape, Size
+from . import _counter, _errors, _internals, _sharding
+from ._typing import Array, DTypeLike, Lock, OutSharding, Shape, Size
 
 # --- Parameters and their domains ------------------------------------------------
 
@@ -58,7 +58,11 @@ def _signed(x: float) -> bool:
 def real(name: str, *, core: int = 0) -> Param:
     """A parameter that may be any real number, ``inf`` and ``nan`` included."""
     return Param(
-        name, "must be a real number", lambda x: False, lambda x: np.False_, core=core
+        name,
+        "must be a real number",
+        lambda x: False,
+        lambda x: np.zeros(1, bool),
+        core=core,
     )
 
 
@@ -421,7 +425,7 @@ class Draws:
     counter: jax.Ref
 
     @functools.cached_property
-    def lock(self) -> "threading._RLock":
+    def lock(self) -> Lock:
         """The lock under which the generator's own eager draws run.
 
         Every generator object that shares one counter shares one lock. Hold it round
@@ -443,22 +447,28 @@ class Draws:
         size: Size,
         dtype: DTypeLike | None,
         *values: Any,
+        out_sharding: OutSharding = None,
     ) -> Array:
         """Draws from ``law``: checks, shape and dtype, then one `step`."""
         who = "rng." + law.name
         params, batch = bind(who, law, values)
         shape = result_shape(who, size, batch)
         found = result_dtype(who, dtype, law.result == "integer")
-        return step(self, who, program(law.sample, shape, found), *params)
+        result: Array
+        if out_sharding is None:
+            result = step(self, who, program(law.sample, shape, found), *params)
+        else:
+            key = _sharding.on_mesh_of(out_sharding, step(self, who, _key_program()))
+            place = _sharding.placed(law.sample, out_sharding, shape, found)
+            result = place(key, *params)
+        return result
 
 
-_LOCKS: "weakref.WeakKeyDictionary[Any, threading._RLock]" = (
-    weakref.WeakKeyDictionary()
-)
+_LOCKS: weakref.WeakKeyDictionary[Any, Lock] = weakref.WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
 
-def lock_of(counter: Any) -> "threading._RLock":
+def lock_of(counter: Any) -> Lock:
     """Returns the one lock of a counter; a traced one needs none and gets a new one."""
     if isinstance(counter, jax.core.Tracer):
         return threading.RLock()
@@ -571,6 +581,20 @@ def _key_program() -> Program:
     return program(_key_itself)
 
 
+def has_kind(counter: jax.Ref) -> bool:
+    """Whether a counter is of the kind that gradients and checkpoint need.
+
+    JAX 0.10 drops the kind on the way into ``shard_map``: such a counter passes, and
+    `check_place` refuses to draw from it where the kind matters.
+    """
+    kind = jax.typeof(counter).kind
+    return kind == _counter.KIND or (
+        kind is None
+        and isinstance(counter, jax.core.Tracer)
+        and "shard_map" in _internals.layers_between()
+    )
+
+
 _CUSTOM_RULES = ("custom_vjp fun", "custom_vjp fwd", "custom_jvp fun", "custom_jvp jvp")
 
 
@@ -583,6 +607,9 @@ def check_place(who: str, rng: Draws) -> None:
             # Refused outside checkpoint too: JAX does not tell of one further out.
             if layer == "while_body" or layer in _CUSTOM_RULES:
                 _errors.in_new_remat(who, layer)
+    if jax.typeof(rng.counter).kind != _counter.KIND:
+        if "checkpoint / remat" in _internals.layers_between():
+            _errors.remat_in_shard_map(who)
     for layer in _internals.layers_between(rng.counter, rng.base_key):
         if layer == "vmap":
             _errors.unsplit_generator(who)

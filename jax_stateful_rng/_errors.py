@@ -149,6 +149,20 @@ def in_new_remat(who: str, where: str) -> NoReturn:
     )
 
 
+def remat_in_shard_map(who: str) -> NoReturn:
+    """Refuses a draw that checkpoint would repeat, since JAX dropped the Ref's kind."""
+    raise ValueError(
+        message(
+            who,
+            "this version of JAX repeats on the backward pass what jax.checkpoint "
+            "draws inside jax.shard_map",
+            "a generator that came in as an argument",
+            "Make one inside, before jax.checkpoint: rng = stateful_rng(state) with "
+            "state = rng.state() as the argument of the shard_map; or use JAX 0.12.",
+        )
+    )
+
+
 def constant_draw(who: str) -> NoReturn:
     """Refuses a draw that would be frozen into the compiled function."""
     raise ValueError(
@@ -170,7 +184,6 @@ def seed_in_trace(who: str) -> NoReturn:
             "traced code needs an explicit seed, since fresh entropy would become a "
             "constant of the compiled function",
             "seed=None inside jax.jit, vmap, grad or scan",
-            "Make the generator outside, or pass a seed or a key: "
-            f"{who}(rng.key()).",
+            f"Make the generator outside, or pass a seed or a key: {who}(rng.key()).",
         )
     )

@@ -8,12 +8,26 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Sharding
 
-from . import _counter, _draw, _errors, _internals, _seeding
+from . import (
+    _advice,
+    _counter,
+    _draw,
+    _errors,
+    _internals,
+    _seeding,
+    _sharding,
+)
 from ._draw import program, step
+from ._samplers.circular import Circular
 from ._samplers.continuous import Continuous
+from ._samplers.discrete import Discrete
+from ._samplers.gamma import GammaFamily
+from ._samplers.multivariate import Multivariate
+from ._samplers.permutations import Permutations
 from ._samplers.simple import Simple
-from ._state import PRNGState, describe, host_words, zero_state
+from ._state import PRNGState, describe, host_words
 from ._streams import child_key
 from ._typing import Array, Impl, Shape, Size
 
@@ -21,7 +35,9 @@ from ._typing import Array, Impl, Shape, Size
 @final
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class StatefulPRNG(Simple, Continuous):
+class StatefulPRNG(
+    Simple, Continuous, GammaFamily, Circular, Discrete, Multivariate, Permutations
+):
     """A stateful random generator with NumPy's methods that works under JAX.
 
     Make one with `stateful_rng`. Every draw reads the state, calls a pure sampler
@@ -69,7 +85,7 @@ class StatefulPRNG(Simple, Continuous):
             if counter.dtype != jax.dtypes.float0 and (
                 counter.dtype != np.uint32
                 or counter.shape != (*shape, 2)
-                or jax.typeof(counter).kind != _counter.KIND
+                or not _draw.has_kind(counter)
             ):
                 _errors.type_error(
                     "StatefulPRNG",
@@ -120,7 +136,7 @@ class StatefulPRNG(Simple, Continuous):
         keys: Array = step(self, who, program(_keys, shape))
         return keys
 
-    def split(self, num: Size) -> "StatefulPRNG":
+    def split(self, num: Size, *, sharding: Sharding | None = None) -> "StatefulPRNG":
         """Return one batched generator, to map over with ``vmap`` or ``shard_map``.
 
         Consumes one count, whatever ``num``. Child ``i`` has the base key
@@ -129,9 +145,16 @@ class StatefulPRNG(Simple, Continuous):
 
         Args:
             num: the number of children, or the shape of the batch.
+            sharding: where the children live, by their leading axes:
+                ``NamedSharding(mesh, P("d"))``. It only places them: child ``i`` is
+                the same child on any mesh.
 
         Returns:
             A generator of batch shape ``num``. It does not draw by itself.
+
+        Warns:
+            UserWarning: with impl ``rbg`` or ``unsafe_rbg``, whose lanes are not
+                independent under ``vmap`` (a property of JAX's).
 
         Raises:
             TypeError: if ``num`` is not ints.
@@ -145,7 +168,15 @@ class StatefulPRNG(Simple, Continuous):
         shape = _draw.parse_size("rng.split", num)
         if shape is None:
             _errors.type_error("rng.split", "num must be an int or a shape", num)
-        return _from_state(zero_state(self._keys("rng.split", shape)))
+        _advice.on_split(self.base_key)
+        if sharding is None:
+            return _fresh(self._keys("rng.split", shape))
+        key = _sharding.on_mesh_of(sharding, self._keys("rng.split", ()))
+        keys = _sharding.placed(_keys, sharding, shape)(key)
+        if not isinstance(keys, jax.core.Tracer):
+            return _fresh(keys)
+        zeros = jnp.asarray(_counter.zeros(shape))
+        return _from_state(PRNGState(keys, _sharding.constrain(zeros, sharding)))
 
     def spawn(self, n_children: int) -> "list[StatefulPRNG]":
         """Return a list of independent generators, as NumPy's ``spawn``.
@@ -174,7 +205,7 @@ class StatefulPRNG(Simple, Continuous):
         if n < 0:
             _errors.value_error(who, "n_children must not be negative", n)
         keys = step(self, who, program(_separate_keys, n))
-        return [_from_state(PRNGState(key, _counter.zeros())) for key in keys]
+        return [_fresh(key) for key in keys]
 
     def fold_in(self, data: Any) -> "StatefulPRNG":
         """Return the child that ``data`` names, wherever this generator has got to.
@@ -205,7 +236,8 @@ class StatefulPRNG(Simple, Continuous):
         who = "rng.fold_in"
         if self.base_key.ndim:
             _errors.batched_generator(who, self.base_key.shape)
-        return _from_state(zero_state(child_key(self.base_key, data, who)))
+        _advice.on_named_child(self.base_key)
+        return _fresh(child_key(self.base_key, data, who))
 
     def state(self) -> PRNGState:
         """Return the state as a value: a pytree of two plain arrays.
@@ -304,7 +336,8 @@ class StatefulPRNG(Simple, Continuous):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "StatefulPRNG":
         """Returns an independent generator at the same place of the same stream."""
-        return memo.setdefault(id(self), _copy.copy(self))
+        clone: StatefulPRNG = memo.setdefault(id(self), _copy.copy(self))
+        return clone
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles the state, since a Ref pickled as it is breaks at first use."""
@@ -331,10 +364,22 @@ def _same_key(a: Array, b: Array) -> bool:
 
 
 def _from_state(state: PRNGState) -> StatefulPRNG:
-    return StatefulPRNG(state.base_key, _counter.new_ref(state.counter))
+    key, counter = state.base_key, state.counter
+    return StatefulPRNG(key, _counter.new_ref(_sharding.beside(key, counter)))
 
 
-def stateful_rng(seed: Any = None, *, impl: Impl = None) -> StatefulPRNG:
+def _fresh(base_key: Array) -> StatefulPRNG:
+    return _from_state(_at_draw_0(base_key))
+
+
+def _at_draw_0(base_key: Array) -> PRNGState:
+    counter: Any = _counter.zeros(base_key.shape)
+    return PRNGState(base_key, counter)
+
+
+def stateful_rng(
+    seed: Any = None, *, impl: Impl = None, sharding: Sharding | None = None
+) -> StatefulPRNG:
     """Return a stateful random generator.
 
     Args:
@@ -356,6 +401,10 @@ def stateful_rng(seed: Any = None, *, impl: Impl = None) -> StatefulPRNG:
             - a `StatefulPRNG`: returned as it is, as NumPy's ``default_rng`` does.
         impl: the PRNG implementation, as in ``jax.random.key``; ``None`` is JAX's
             default.
+        sharding: where the generator lives, on several devices or in several
+            processes: ``NamedSharding(mesh, P())`` for one generator replicated on
+            the mesh. ``None`` leaves it uncommitted: eager draws then go where other
+            arrays are, as those of ``jax.random`` do. The numbers are the same.
 
     Returns:
         A `StatefulPRNG`.
@@ -373,8 +422,19 @@ def stateful_rng(seed: Any = None, *, impl: Impl = None) -> StatefulPRNG:
     if isinstance(seed, (StatefulPRNG, PRNGState)):
         if impl is not None:
             _seeding.check_impl(seed.base_key, impl, who)
-        return seed if isinstance(seed, StatefulPRNG) else _from_state(seed)
-    return _from_state(zero_state(_seeding.base_key(seed, impl, who)))
+        if isinstance(seed, StatefulPRNG):
+            if sharding is not None:
+                must = "a generator given as seed is returned as it is, where it lives"
+                fix = "Write stateful_rng(rng.state(), sharding=sharding)."
+                _errors.value_error(who, must, sharding, fix)
+            return seed
+        state = seed
+    else:
+        state = _at_draw_0(_seeding.base_key(seed, impl, who))
+    _advice.on_new_generator(state.base_key, several_devices=_sharding.spread(sharding))
+    if sharding is not None:
+        state = _sharding.placed_state(state, sharding)
+    return _from_state(state)
 
 
 default_rng = stateful_rng

@@ -110,7 +110,11 @@ def new_remat() -> bool:
 def rewrapped(array: Array, *, committed: bool) -> Array:
     """Returns the same buffers, committed to their devices or free to be moved."""
     wrapper: Array = _ArrayImpl(
-        array.aval, array.sharding, array._arrays, committed, _skip_checks=True
+        array.aval,
+        array.sharding,
+        array._arrays,  # type: ignore[attr-defined]
+        committed,
+        _skip_checks=True,
     )
     return wrapper
 
@@ -175,7 +179,7 @@ def fast_path() -> bool:
     Tried on a throw-away Ref at the first draw, not at import, since it starts the
     JAX backend.
     """
-    if _ArrayImpl is None or _ArrayRefImpl is object:
+    if _ArrayImpl is None or _LazyHolder.__base__ is object:
         return False
     ref = jax.new_ref(np.zeros(2, np.uint32), kind=KIND)
     one = np.array([0, 1], np.uint32)

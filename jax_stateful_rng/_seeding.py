@@ -71,13 +71,15 @@ def _of_int(number: int, impl: Impl) -> Array:
     if number < 2**64:
         # The key of this number does not depend on whether x64 is on.
         with jax.enable_x64(True):
-            return jax.random.key(np.uint64(number), impl=impl)
+            key: Array = jax.random.key(np.uint64(number), impl=impl)
+            return key
     return _of_sequence(np.random.SeedSequence(number), impl)
 
 
 def _of_sequence(sequence: np.random.SeedSequence, impl: Impl) -> Array:
     data = sequence.generate_state(key_words(impl), np.uint32)
-    return jax.random.wrap_key_data(jnp.asarray(data), impl=impl)
+    key: Array = jax.random.wrap_key_data(jnp.asarray(data), impl=impl)
+    return key
 
 
 def _entropy(seed: Any, who: str) -> list[int]:
@@ -114,7 +116,8 @@ def check_impl(key: Array, impl: Impl, who: str) -> None:
 def _of_jax_array(seed: Array, impl: Impl, who: str) -> Array:
     words = key_words(impl)
     if seed.dtype == jnp.uint32 and seed.shape == (words,):
-        return jax.random.wrap_key_data(seed, impl=impl)
+        key: Array = jax.random.wrap_key_data(seed, impl=impl)
+        return key
     if not jnp.issubdtype(seed.dtype, jnp.integer):
         _errors.type_error(who, _KINDS, seed)
     if seed.ndim:

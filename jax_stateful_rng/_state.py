@@ -242,8 +242,3 @@ def _value(counter: Any) -> np.ndarray | None:
         return None if isinstance(words, jax.core.Tracer) else np.asarray(words)
     except (RuntimeError, TypeError, ValueError):
         return None  # deleted, or spread over processes: a repr must not raise
-
-
-def zero_state(base_key: Array) -> PRNGState:
-    """Returns the state at draw 0 of every key in ``base_key``."""
-    return PRNGState(base_key, jnp.zeros((*base_key.shape, 2), np.uint32))

@@ -196,8 +196,8 @@ def remat_argument(rng):
 
 
 def cond_draws(rng):
-    return lambda x: draw(rng, x) + lax.cond(
-        x > 1, lambda x: draw(rng, x), lambda x: x * 0.0, x
+    return lambda x: (
+        draw(rng, x) + lax.cond(x > 1, lambda x: draw(rng, x), lambda x: x * 0.0, x)
     )
 
 
@@ -299,9 +299,7 @@ def test_checkpoint_policies(rng, policy):
     value, slope = jax.jit(jax.value_and_grad(f))(0.5)
     a, b = expected(2)
     np.testing.assert_allclose(value, np.sin(a / 2) + np.sin(b / 2), rtol=1e-5)
-    np.testing.assert_allclose(
-        slope, a * np.cos(a / 2) + b * np.cos(b / 2), rtol=1e-5
-    )
+    np.testing.assert_allclose(slope, a * np.cos(a / 2) + b * np.cos(b / 2), rtol=1e-5)
     assert count(rng) == 2
 
 
@@ -309,7 +307,9 @@ def test_checkpoint_policies(rng, policy):
 def test_checkpoint_name_policies(rng, make):
     policy = getattr(jax.checkpoint_policies, make)("noise")
 
-    f = jax.checkpoint(lambda x: checkpoint_name(rng.uniform(), "noise") * x, policy=policy)
+    f = jax.checkpoint(
+        lambda x: checkpoint_name(rng.uniform(), "noise") * x, policy=policy
+    )
     value, slope = jax.value_and_grad(f)(2.0)
     check(value / 2, 0)
     check(slope, 0)
@@ -342,9 +342,7 @@ SCANS = {
         jax.checkpoint(over_scan(jax.checkpoint(lambda x: draw(rng, x)), n=1))
     ),
     "scan_jit": lambda rng: over_scan(jax.jit(lambda x: draw(rng, x))),
-    "map": lambda rng: (
-        lambda x: lax.map(lambda _: draw(rng, x), jnp.arange(3)).sum()
-    ),
+    "map": lambda rng: lambda x: lax.map(lambda _: draw(rng, x), jnp.arange(3)).sum(),
 }
 
 
@@ -556,9 +554,7 @@ def test_in_axes_none_of_a_jitted_function(rng):
 
 
 def test_jacfwd_and_hessian_over_a_closure(rng):
-    refused(
-        rng, lambda: jax.jacfwd(lambda x: rng.uniform() * x)(jnp.ones(2)), "jacfwd"
-    )
+    refused(rng, lambda: jax.jacfwd(lambda x: rng.uniform() * x)(jnp.ones(2)), "jacfwd")
     other = stateful_rng(BASE)
     f = lambda x: other.uniform() * (x**2).sum()
     refused(other, lambda: jax.hessian(f)(jnp.ones(2)), "hessian")
@@ -596,9 +592,14 @@ def test_the_new_remat(rng, rule):
     jax.config.update("jax_remat3", True)
     try:
         if rule == "while_body":
-            f = lambda x: x * lax.while_loop(
-                lambda c: c[1] < 3, lambda c: (c[0] + rng.uniform(), c[1] + 1), (0.0, 0)
-            )[0]
+            f = lambda x: (
+                x
+                * lax.while_loop(
+                    lambda c: c[1] < 3,
+                    lambda c: (c[0] + rng.uniform(), c[1] + 1),
+                    (0.0, 0),
+                )[0]
+            )
         else:
             f = custom_rule_argument(rng)
         grad = jax.jit(jax.value_and_grad(jax.checkpoint(f)))

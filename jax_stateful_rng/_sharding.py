@@ -1,0 +1,93 @@
+"""Placement: where a generator, its split children and its draws live.
+
+Placement never changes a number: child ``i`` and draw ``n`` are the same on any mesh.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
+
+from ._state import PRNGState
+from ._typing import Array
+
+
+def spread(sharding: Sharding | PartitionSpec | None) -> bool:
+    """Whether a sharding spans more than one device."""
+    return isinstance(sharding, Sharding) and len(sharding.device_set) > 1
+
+
+def placed_state(state: PRNGState, sharding: Sharding) -> PRNGState:
+    """Returns the state with both arrays on ``sharding``.
+
+    Concrete arrays go through the host, so that ``jax.device_put`` checks across
+    processes that all hold the same values; typed keys are wrapped after that.
+    """
+    if isinstance(state.base_key, jax.core.Tracer):
+        return PRNGState(
+            constrain(state.base_key, sharding), constrain(state.counter, sharding)
+        )
+    data = np.asarray(jax.random.key_data(state.base_key))
+    key = jax.random.wrap_key_data(
+        jax.device_put(data, sharding), impl=jax.random.key_impl(state.base_key)
+    )
+    return PRNGState(key, jax.device_put(np.asarray(state.counter), sharding))
+
+
+def beside(base_key: Array, counter: Array) -> Array:
+    """Returns the counter where the base key lives, if the user placed that."""
+    if isinstance(base_key, jax.core.Tracer) or not base_key.committed:
+        return counter
+    if isinstance(counter, jax.Array) and (
+        isinstance(counter, jax.core.Tracer)
+        or counter.sharding.device_set == base_key.sharding.device_set
+    ):
+        return counter
+    # The spec of the keys' batch axes fits the counters, which have one axis more.
+    placed: Array = jax.device_put(np.asarray(counter), base_key.sharding)
+    return placed
+
+
+def on_mesh_of(sharding: Sharding | PartitionSpec, key: Array) -> Array:
+    """Returns a single key ready to be split over ``sharding``."""
+    if isinstance(key, jax.core.Tracer) or key.committed:
+        return key
+    if not isinstance(sharding, NamedSharding):
+        return key
+    everywhere = NamedSharding(sharding.mesh, PartitionSpec())
+    # Words and not the typed key, which device_put does not take to other processes.
+    words = jax.device_put(np.asarray(jax.random.key_data(key)), everywhere)
+    moved: Array = jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+    return moved
+
+
+def constrain(array: Array, sharding: Sharding | PartitionSpec) -> Array:
+    """Returns a traced array that lies on ``sharding``, on an Auto or Explicit mesh."""
+    mesh = (
+        sharding.mesh
+        if isinstance(sharding, NamedSharding)
+        else jax.sharding.get_abstract_mesh()
+    )
+    explicit = any(kind == AxisType.Explicit for kind in mesh.axis_types)
+    place = jax.reshard if explicit else jax.lax.with_sharding_constraint
+    placed: Array = place(array, sharding)
+    return placed
+
+
+@functools.lru_cache(maxsize=4096)
+def placed(
+    sampler: Callable[..., Any], sharding: Sharding | PartitionSpec, *static: Any
+) -> Callable[..., Any]:
+    """Returns the jitted ``(key, *params) -> sampler(key, *static, *params)``.
+
+    Every array of the result lies on ``sharding``, each shard made where it lives.
+    """
+
+    def run(key: Array, *params: Any) -> Any:
+        result = sampler(key, *static, *params)
+        return jax.tree.map(lambda x: constrain(x, sharding), result)
+
+    return jax.jit(run)
