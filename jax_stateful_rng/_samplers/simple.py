@@ -1,6 +1,7 @@
 """Random words, uniform floats and integers: what all other laws stand on."""
 
 import builtins
+import functools
 import math
 import operator
 from typing import Any, SupportsIndex, TypeAlias
@@ -155,20 +156,16 @@ class Simple(Draws):
         single = high is None
         first = 0 if single else _bound(who, "low", low)
         last = _bound(who, "high", low if single else high)
-        shape = result_shape(
-            who, size, broadcast(who, [np.shape(first), np.shape(last)])
-        )
+        arrays = [x.shape for x in (first, last) if not isinstance(x, int)]
+        shape = result_shape(who, size, broadcast(who, arrays) if arrays else ())
         closed = endpoint
-        if 0 not in shape:
+        if 0 in shape:  # as in NumPy, the values do not matter then
+            first = last = 0
+        else:
             _check_bounds(who, first, last, found, endpoint, single)
-            if not isinstance(last, jax.Array):
-                last, closed = last if endpoint else last - 1, True
-            params = [
-                bound if isinstance(bound, jax.Array) else np.asarray(bound, found)
-                for bound in (first, last)
-            ]
-        else:  # as in NumPy, the values do not matter then
-            params = [np.zeros((), found)] * 2
+        if not isinstance(last, jax.Array):
+            last, closed = last if endpoint or 0 in shape else last - 1, True
+        params = [_held(bound, found) for bound in (first, last)]
         drawn: Array = step(
             self, who, program(_integers, shape, found, closed), *params
         )
@@ -341,8 +338,9 @@ def _uniform(
     x = _bits.unit(key, shape, dtype) * (high - low) + low
     x = lax.max(low, x)
     # An exact difference, so that the lanes that are corrected keep their gradient.
-    over = jnp.where(x >= high, jnp.nextafter(high, low) - x, np.asarray(0, dtype))
-    return jnp.where(low <= high, x + lax.stop_gradient(over), jnp.nan)
+    at, top, bottom = (lax.stop_gradient(v) for v in (x, high, low))
+    over = jnp.where(at >= top, jnp.nextafter(top, bottom) - at, np.asarray(0, dtype))
+    return jnp.where(low <= high, x + over, jnp.nan)
 
 
 # --- Host values -------------------------------------------------------------------
@@ -373,8 +371,8 @@ _Bound: TypeAlias = int | np.ndarray | Array
 
 
 def _integer_dtype(who: str, dtype: DTypeLike) -> np.dtype:
-    if dtype is bool:
-        return np.dtype(bool)
+    if dtype is int:
+        return default_dtype(int)
     found = _numpy_dtype(dtype)
     if found is not None and found.kind == "b":
         return found
@@ -388,6 +386,7 @@ def _numpy_dtype(dtype: DTypeLike) -> np.dtype | None:
         return None
 
 
+@functools.cache
 def _limits(dtype: np.dtype) -> tuple[int, int]:
     if dtype.kind == "b":
         return 0, 1
@@ -430,6 +429,18 @@ def _bound(who: str, name: str, value: Any) -> _Bound:
     return exact if exact.ndim else exact[()]
 
 
+def _held(bound: _Bound, dtype: np.dtype) -> np.generic | np.ndarray | Array:
+    """Returns a bound in the dtype; as a scalar, which jit takes in half the time."""
+    if type(bound) is int:
+        held: np.generic = dtype.type(bound)
+        return held
+    return bound if isinstance(bound, jax.Array) else np.asarray(bound, dtype)
+
+
+def _all(holds: Any) -> bool:
+    return holds if holds is True or holds is False else bool(np.all(holds))
+
+
 def _check_bounds(
     who: str, low: _Bound, high: _Bound, dtype: np.dtype, endpoint: bool, single: bool
 ) -> None:
@@ -437,7 +448,7 @@ def _check_bounds(
     after = 0 if endpoint else 1
     known_low, known_high = (not isinstance(x, jax.Array) for x in (low, high))
     both = known_low and known_high
-    if both and not np.all(low <= high if endpoint else low < high):
+    if both and not _all(low <= high if endpoint else low < high):
         if single:
             must = f"high must be {'>=' if endpoint else '>'} 0"
             _errors.value_error(who, must, high)
@@ -448,7 +459,7 @@ def _check_bounds(
         ("low", low, known_low, least, most),
         ("high", high, known_high, least + after, most + after),
     ):
-        if known and not (np.all(floor <= value) and np.all(value <= ceiling)):
+        if known and not (_all(floor <= value) and _all(value <= ceiling)):
             fix = "Switch 64-bit types on: jax_enable_x64."
             must = f"{name} must lie in {dtype}: from {floor} to {ceiling}"
             _errors.value_error(who, must, value, fix if dtype == np.int32 else "")
