@@ -49,6 +49,10 @@ def reject(
     ``nan`` into the result afterwards): what is never accepted runs through all the
     rounds that there are. Whatever is given, it ends.
 
+    Not differentiable: reverse mode cannot go through the loop, and forward mode would
+    leave out that the acceptance depends on the parameters. A real law gives its
+    implicit derivative by a ``custom_jvp`` around the call.
+
     Args:
         key: a key of which nothing else is taken.
         shape: the result's shape.
@@ -68,7 +72,7 @@ def reject(
     size = math.prod(shape)
     # Whole words of lanes: the pool's index counts refusals in masks of 32 bits.
     padded = size if size <= _SMALL else _whole(size)
-    flat = [_flatten(param, shape, size, padded) for param in params]
+    flat = [_flatten(lax.stop_gradient(p), shape, size, padded) for p in params]
     engine = _Engine(key, propose, derive, refused, otherwise, dtype, number, width)
     start = jnp.full(padded, refused, dtype)
     _, value = engine.solve(jnp.uint32(0), flat, start, spare, _pools(spare))
