@@ -102,7 +102,8 @@ def words(
     if width == 64:
         halves = words(key, shape, 2 * number, turn)
         return [
-            (halves[i].astype(jnp.uint64) << np.uint64(32)) | halves[i + 1]
+            (halves[i].astype(jnp.uint64) << np.uint64(32))
+            | halves[i + 1].astype(jnp.uint64)
             for i in range(0, 2 * number, 2)
         ]
     if not is_threefry(key) or math.prod(shape) > 2**32:

@@ -248,13 +248,15 @@ def _population(who: str, name: str, value: Any) -> int | np.ndarray | Array:
         isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
     ):
         value = jnp.asarray(value)
-    array = value if isinstance(value, jax.Array) else np.asarray(value)
+    array: np.ndarray | Array = value
+    if not isinstance(value, jax.Array):
+        array = np.asarray(value)
+        if array.ndim and array.dtype.kind in "OUSmM":
+            must = f"{name} must hold numbers, since JAX has no strings and no objects"
+            fix = f"Draw indices: {who}(len({name}))."
+            _errors.type_error(who, must, value, fix)
     if array.ndim == 0 and jnp.issubdtype(array.dtype, jnp.integer):
         return _indexable(who, name, static_int(who, name, value))
-    if array.dtype.kind in "OUSmM" and array.ndim:
-        must = f"{name} must hold numbers: JAX arrays hold no strings and no objects"
-        fix = f"Draw indices: rng.{who[4:]}(len({name}))."
-        _errors.type_error(who, must, value, fix)
     return array
 
 
@@ -345,7 +347,7 @@ def _plan(
     if p is not None:
         sampler = _choice.weighted if replace else _choice.weighted_distinct
         return sampler, (shape,), (p,)
-    last = np.asarray(n - 1, _choice.span_dtype(n - 1))
+    last = _choice.span_dtype(n - 1).type(n - 1)
     if replace:
         return _choice.repeated, (shape,), (last,)
     if _choice.table_pays(number, n):
