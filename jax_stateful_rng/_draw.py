@@ -607,9 +607,9 @@ def check_place(who: str, rng: Draws) -> None:
             # Refused outside checkpoint too: JAX does not tell of one further out.
             if layer == "while_body" or layer in _CUSTOM_RULES:
                 _errors.in_new_remat(who, layer)
-    if jax.typeof(rng.counter).kind != _counter.KIND:
-        if "checkpoint / remat" in _internals.layers_between():
-            _errors.remat_in_shard_map(who)
+    kind_lost = jax.typeof(rng.counter).kind != _counter.KIND
+    if kind_lost and "checkpoint / remat" in _internals.layers_between():
+        _errors.remat_in_shard_map(who)
     for layer in _internals.layers_between(rng.counter, rng.base_key):
         if layer == "vmap":
             _errors.unsplit_generator(who)

@@ -72,7 +72,7 @@ def constrain(array: Array, sharding: Sharding | PartitionSpec) -> Array:
         else jax.sharding.get_abstract_mesh()
     )
     explicit = any(kind == AxisType.Explicit for kind in mesh.axis_types)
-    place = jax.reshard if explicit else jax.lax.with_sharding_constraint
+    place: Any = jax.reshard if explicit else jax.lax.with_sharding_constraint
     placed: Array = place(array, sharding)
     return placed
 

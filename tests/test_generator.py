@@ -140,6 +140,7 @@ def test_bad_keys_as_seeds():
 # --- the same bits as upstream -----------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:rng.split")
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg", "philox4x32"])
 def test_bit_equality_with_upstream(impl):
     ours, theirs = stateful_rng(7, impl=impl), upstream.stateful_rng(7, impl=impl)
@@ -339,6 +340,7 @@ def test_copies_are_independent_and_continue(clone):
     assert (count(rng), count(other)) == (2, 3)
 
 
+@pytest.mark.filterwarnings("ignore:rng.split")
 @pytest.mark.parametrize("impl", IMPLS)
 def test_pickle(impl):
     rng = stateful_rng(0, impl=impl)
