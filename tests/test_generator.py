@@ -326,7 +326,7 @@ def test_repr():
     jax.vmap(lambda rng: seen.append(repr(rng)))(rng.split(2))
     assert all(text == "StatefulPRNG(impl='threefry2x32', traced)" for text in seen)
     assert count(rng) == 3
-    leaves, tree = jax.tree.flatten(rng)
+    tree = jax.tree.structure(rng)
     assert repr(jax.tree.unflatten(tree, [None, None])).startswith("StatefulPRNG(")
 
 
