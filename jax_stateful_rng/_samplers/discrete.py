@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from .._draw import Draws, Known, count, default_dtype, interval, law
 from .._typing import Array, DTypeLike, RealLike, Shape, Size
 from . import _bits, _counts, _noise
 from ._bulk import reject
-from ._counts import INVALID, either, integer_of, largest_of, saturated
+from ._counts import INVALID, around_mean, either, integer_of, largest_of, saturated
 from .gamma import fit, gamma_factors
 
 
@@ -131,9 +132,8 @@ class Discrete(Draws):
             [0, 5]
 
         References:
-            Mean below 10: inversion. Above: ratio of uniforms, HRUA of Stadlober,
-            "The ratio of uniforms approach for generating discrete random variates"
-            (1990).
+            Mean below 10: inversion. Above: transformed rejection with the hat of
+            BTRS (see `binomial`), raised a little.
         """
         return self._draw(_hypergeometric, size, dtype, ngood, nbad, nsample)
 
@@ -244,9 +244,9 @@ class Discrete(Draws):
             [0, 0]
 
         References:
-            Below 10: inversion. Above: transformed rejection, PTRS of Hörmann, "The
+            Below 10: inversion. Above: transformed rejection; Hörmann, "The
             transformed rejection method for generating Poisson random variables"
-            (1993).
+            (1993), with the hat of his BTRS (see `binomial`), which covers the law.
         """
         return self._draw(_poisson, size, dtype, lam)
 
@@ -284,6 +284,9 @@ class Discrete(Draws):
             Generation" (1986), page 551.
         """
         return self._draw(_zipf, size, dtype, a)
+
+
+_Description: TypeAlias = tuple[Array, Array, Array, Sequence[Array]]
 
 
 def _words(key: Array, shape: Shape, like: Array) -> list[Array]:
@@ -372,52 +375,12 @@ def _poisson_small(key: Array, shape: Shape, lam: Array) -> Array:
 
 
 def _poisson_large(key: Array, shape: Shape, lam: Array) -> Array:
-    integer = integer_of(lam)
-
-    def derive(lam: Array) -> Sequence[Array]:
-        b = 0.931 + 2.53 * jnp.sqrt(lam)
-        a = -0.059 + 0.02483 * b
+    def describe(lam: Array) -> _Description:
         whole = jnp.floor(lam)
-        inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
-        surely = 0.9277 - 3.6224 / (b - 2)
-        return (
-            *(lam, whole.astype(integer), lam - whole),
-            *(a, b, inverse_alpha, surely),
-        )
+        cells = whole.astype(integer_of(lam)), lam
+        return lam, jnp.zeros_like(lam), lam - whole, cells
 
-    def propose(words: Sequence[Array], *derived: Array) -> Array:
-        lam, whole, part, a, b, inverse_alpha, surely = derived
-        u, v, us = _transformed(words)
-        # The offset from the mean's whole part: a float has it to the last digit.
-        offset, far = _counts.floored((2 * a / us + b) * u + part + 0.43, integer)
-        k = whole + offset
-        x = k.astype(lam.dtype)
-        height = v * inverse_alpha / (a / (us * us) + b) * _counts.root(x)
-        delta = offset.astype(lam.dtype) - part
-        accepted = jnp.log(height) <= -_counts.exponent(x, lam, delta)
-        accepted |= (us >= 0.07) & (v <= surely)
-        inside = ~far & (k >= 0) & ((us >= 0.013) | (v <= us))
-        return jnp.where(inside & accepted, k, INVALID)
-
-    return reject(
-        key,
-        shape,
-        (lam,),
-        propose,
-        refused=INVALID,
-        otherwise=0,
-        dtype=integer,
-        derive=derive,
-        width=8 * lam.dtype.itemsize,
-        spare=0.26,
-    )
-
-
-def _transformed(words: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """Returns Hörmann's ``u``, ``v`` and ``1/2 - |u|``."""
-    u, v = _bits.signed_unit(words[0]), _bits.open_unit(words[1])
-    us = jnp.maximum(0.5 - jnp.abs(u), float(np.finfo(u.dtype).eps) / 4)
-    return u, v, us
+    return around_mean(key, shape, (lam,), describe, lam.dtype)
 
 
 def _negative_binomial_fits(who: str, n: Known, p: Known) -> None:
@@ -496,54 +459,13 @@ def _binomial_small(key: Array, shape: Shape, n: Array, p: Array) -> Array:
 
 
 def _binomial_large(key: Array, shape: Shape, n: Array, p: Array) -> Array:
-    real, integer = p.dtype, n.dtype
+    def describe(n: Array, p: Array) -> _Description:
+        whole, fraction = _counts.expectation(n, p)
+        mean = whole.astype(p.dtype) + fraction
+        cells = whole, mean, n - whole, n.astype(p.dtype) - mean
+        return mean * (1 - p), p, fraction, cells
 
-    def exponent(delta: Array, k: Array, n: Array, mean: Array, rest: Array) -> Array:
-        return _counts.exponent(k.astype(real), mean, delta) + _counts.exponent(
-            (n - k).astype(real), rest, -delta
-        )
-
-    def roots(k: Array, n: Array) -> Array:
-        return _counts.root(k.astype(real)) * _counts.root((n - k).astype(real))
-
-    def derive(n: Array, p: Array) -> Sequence[Array]:
-        deviation = jnp.sqrt(n.astype(real) * p * (1 - p))
-        b = 1.15 + 2.53 * deviation
-        a = -0.0873 + 0.0248 * b + 0.01 * p
-        alpha = (2.83 + 5.1 / b) * deviation
-        surely = 0.92 - 4.2 / b
-        whole, part = _counts.expectation(n, p)
-        mean = whole.astype(real) + part
-        rest = n.astype(real) - mean
-        mode = whole + (part + p >= 1).astype(integer)  # floor((n + 1) p)
-        highest = exponent((mode - whole).astype(real) - part, mode, n, mean, rest)
-        alpha = alpha / roots(mode, n)
-        return n, mean, rest, whole, part, a, b, alpha, surely, highest
-
-    def propose(words: Sequence[Array], *derived: Array) -> Array:
-        n, mean, rest, whole, part, a, b, alpha, surely, highest = derived
-        u, v, us = _transformed(words)
-        offset, far = _counts.floored((2 * a / us + b) * u + part + 0.5, integer)
-        outside = far | (offset < -whole) | (offset > n - whole)
-        k = whole + jnp.where(outside, 0, offset)
-        height = v * alpha / (a / (us * us) + b) * roots(k, n)
-        delta = offset.astype(real) - part
-        accepted = jnp.log(height) <= highest - exponent(delta, k, n, mean, rest)
-        accepted |= (us >= 0.07) & (v <= surely)
-        return jnp.where(~outside & accepted, k, INVALID)
-
-    return reject(
-        key,
-        shape,
-        (n, p),
-        propose,
-        refused=INVALID,
-        otherwise=0,
-        dtype=integer,
-        derive=derive,
-        width=8 * p.dtype.itemsize,
-        spare=0.26,
-    )
+    return around_mean(key, shape, (n, p), describe, p.dtype)
 
 
 # --- Hypergeometric ----------------------------------------------------------------
@@ -614,29 +536,17 @@ def hypergeometric(
     return jnp.where(legal, counts, INVALID)
 
 
-def _cells(
-    k: Array, rarer: Array, part: Array, whole: Array, mean: Array, delta: Array
-) -> tuple[Array, Array]:
-    """Returns the exponent and the root of the four cells of the table of ``k``."""
-    real = mean.dtype
-    counts = [x.astype(real) for x in (k, part - k, rarer - k)]
+def _table(rarer: Array, part: Array, whole: Array) -> tuple[Array, Sequence[Array]]:
+    """Returns the fraction of the mean, and base and mean of the four cells."""
+    real = default_dtype(float)
+    base, fraction = _counts.share(rarer, part, jnp.maximum(whole, 1), real)
+    mean = base.astype(real) + fraction
     common = whole - rarer - part
-    counts.append((common + k).astype(real))
-    means = [
-        mean,
-        part.astype(real) - mean,
-        rarer.astype(real) - mean,
-        common.astype(real) + mean,
-    ]
-    signs = (1, -1, -1, 1)
-    exponents = [
-        _counts.exponent(x, m, sign * delta)
-        for x, m, sign in zip(counts, means, signs, strict=True)
-    ]
-    roots = [_counts.root(x) for x in counts]
-    scale = _counts.root(whole.astype(real))
-    return sum(exponents[1:], exponents[0]), (roots[0] * roots[1] / scale) * (
-        roots[2] * roots[3] / scale
+    return fraction, (
+        *(base, mean),
+        *(part - base, part.astype(real) - mean),
+        *(rarer - base, rarer.astype(real) - mean),
+        *(common + base, common.astype(real) + mean),
     )
 
 
@@ -644,77 +554,44 @@ def _hypergeometric_small(
     key: Array, shape: Shape, rarer: Array, part: Array, whole: Array
 ) -> Array:
     real = default_dtype(float)
+    fraction, cells = _table(rarer, part, whole)
+    # The mass of 0: the margins' factors over those of the whole and the cells.
+    size = whole.astype(real)
+    exponent, scale = -_counts.stirling(size), 1 / _counts.root(size)
+    sides = (rarer, whole - rarer, part, whole - part)
+    for base, mean, side, sign in zip(
+        cells[::2], cells[1::2], sides, _counts.SIGNS, strict=True
+    ):
+        _, term, root = _counts.cell(base, mean, sign, -cells[0], fraction)
+        margin = side.astype(real)
+        exponent = exponent + _counts.stirling(margin) - term
+        scale = scale * (_counts.root(margin) / root)
+    masses = [jnp.exp(exponent) * scale]
     common = whole - rarer - part
-    base, fraction = _counts.share(rarer, part, jnp.maximum(whole, 1), real)
-    mean = base.astype(real) + fraction
-    none = jnp.zeros_like(whole)
-    exponent, root = _cells(none, rarer, part, whole, mean, -mean)
-    for margin in (rarer, part, whole - rarer, whole - part):
-        exponent -= _counts.stirling(margin.astype(real))
-    exponent += _counts.stirling(whole.astype(real))
-    sides = [_counts.root(x.astype(real)) for x in (rarer, whole - rarer)]
-    others = [_counts.root(x.astype(real)) for x in (part, whole - part)]
-    total = _counts.root(whole.astype(real))
-    scale = (sides[0] * sides[1] / total) * (others[0] * others[1] / total) / total
-    masses = [jnp.exp(-exponent) * scale / root]
     for k in range(_counts.terms_below_ten(real) - 1):
         factor = jnp.maximum(rarer - k, 0).astype(real) / (common + k + 1).astype(real)
-        masses.append(
-            masses[-1] * (factor * jnp.maximum(part - k, 0).astype(real) / (k + 1))
-        )
-    return _counts.inverted(_words(key, shape, mean)[0], masses)
+        factor = factor * (jnp.maximum(part - k, 0).astype(real) * (1 / (k + 1)))
+        masses.append(masses[-1] * factor)
+    return _counts.inverted(_words(key, shape, fraction)[0], masses)
 
 
 def _hypergeometric_large(
     key: Array, shape: Shape, rarer: Array, part: Array, whole: Array
 ) -> Array:
-    real, integer = default_dtype(float), whole.dtype
+    real = default_dtype(float)
 
-    def derive(rarer: Array, part: Array, whole: Array) -> Sequence[Array]:
-        base, fraction = _counts.share(rarer, part, whole, real)
-        mean = base.astype(real) + fraction
+    def describe(rarer: Array, part: Array, whole: Array) -> _Description:
+        fraction, cells = _table(rarer, part, whole)
         size = whole.astype(real)
         variance = (
-            mean
+            cells[1]
             * ((whole - rarer).astype(real) / size)
             * ((whole - part).astype(real) / (size - 1))
         )
-        width = 2 * math.sqrt(2 / math.e) * jnp.sqrt(variance + 0.5) + (
-            3 - 2 * math.sqrt(3 / math.e)
-        )
-        up = (rarer - base).astype(real) * ((part - base).astype(real) / size)
-        down = (base + 1).astype(real) * (
-            (whole - rarer - part + base + 1).astype(real) / size
-        )
-        mode = base + (up >= down).astype(integer)
-        delta = (mode - base).astype(real) - fraction
-        highest, root = _cells(mode, rarer, part, whole, mean, delta)
-        return rarer, part, whole, base, fraction, mean, width, highest, root
+        skew = jnp.minimum(rarer, part).astype(real) / size
+        return variance, skew, fraction, cells
 
-    def propose(words: Sequence[Array], *derived: Array) -> Array:
-        rarer, part, whole, base, fraction, mean, width, highest, highest_root = derived
-        u, v = _bits.open_unit(words[0]), _bits.signed_unit(words[1])
-        offset, far = _counts.floored(width * v / u + fraction + 0.5, integer)
-        most = jnp.minimum(rarer, part)
-        outside = far | (offset < -base) | (offset > most - base)
-        k = base + jnp.where(outside, 0, offset)
-        delta = offset.astype(real) - fraction
-        exponent, root = _cells(k, rarer, part, whole, mean, delta)
-        accepted = jnp.log(u * u * (root / highest_root)) <= highest - exponent
-        return jnp.where(~outside & accepted, k, INVALID)
-
-    return reject(
-        key,
-        shape,
-        (rarer, part, whole),
-        propose,
-        refused=INVALID,
-        otherwise=0,
-        dtype=integer,
-        derive=derive,
-        width=8 * real.itemsize,
-        spare=0.42,
-    )
+    return around_mean(key, shape, (rarer, part, whole), describe, real)
 
 
 # --- Zipf --------------------------------------------------------------------------
