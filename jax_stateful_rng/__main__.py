@@ -90,21 +90,27 @@ _WIDTH = 88
 _BOLD, _RED, _GREEN = 1, 31, 32
 
 
-def _style(code: int, text: str) -> str:
-    plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
-    return text if plain else f"\033[{code}m{text}\033[0m"
+def _colored(code: int, text: str) -> str:
+    return f"\033[{code}m{text}\033[0m"
+
+
+def _plain(code: int, text: str) -> str:
+    return text
 
 
 class _Runner(doctest.DocTestRunner):
     """Shows a session while it runs, and stops at the first line that is not so."""
 
-    def __init__(self, headings: Mapping[int, str]) -> None:
+    def __init__(
+        self, headings: Mapping[int, str], style: Callable[[int, str], str]
+    ) -> None:
         super().__init__(
             optionflags=doctest.ELLIPSIS
             | doctest.NORMALIZE_WHITESPACE
             | doctest.FAIL_FAST
         )
         self._headings = headings
+        self._style = style
 
     def report_start(
         self,
@@ -113,7 +119,7 @@ class _Runner(doctest.DocTestRunner):
         example: doctest.Example,
     ) -> None:
         if heading := self._headings.get(example.lineno):
-            out(f"\n{heading}\n\n")
+            out(f"\n{self._style(_BOLD, heading)}\n\n")
         prompt = "    >>> "
         for line in example.source.splitlines():
             out(f"{prompt}{line}\n")
@@ -129,12 +135,8 @@ class _Runner(doctest.DocTestRunner):
         if example.exc_msg is not None:
             # The message alone: the frames are those of doctest.
             message = got.rstrip().splitlines()[-1]
-            got = textwrap.fill(message, _WIDTH - 4, break_on_hyphens=False)
-        out(
-            textwrap.indent(
-                got if got.endswith("\n") or not got else got + "\n", "    "
-            )
-        )
+            got = textwrap.fill(message, _WIDTH - 4, break_on_hyphens=False) + "\n"
+        out(textwrap.indent(got, "    "))
 
     def report_failure(
         self,
@@ -144,7 +146,8 @@ class _Runner(doctest.DocTestRunner):
         got: str,
     ) -> None:
         out(textwrap.indent(got, "    "))
-        out(_style(_RED, f"    NOT SO. It should be: {example.want}"))
+        wanted = example.want.strip() or "nothing"
+        out(self._style(_RED, f"    NOT SO. It should be: {wanted}") + "\n")
 
     def report_unexpected_exception(
         self,
@@ -153,8 +156,8 @@ class _Runner(doctest.DocTestRunner):
         example: doctest.Example,
         exc_info: Any,
     ) -> None:
-        out(textwrap.indent("".join(traceback.format_exception(*exc_info)), "    "))
-        out(_style(_RED, f"    NOT SO. It should be: {example.want}"))
+        raised = "".join(traceback.format_exception(*exc_info))
+        self.report_failure(out, test, example, raised)
 
 
 def main(tour: str = TOUR, names: Mapping[str, Any] = _NAMES) -> int:
@@ -168,22 +171,25 @@ def main(tour: str = TOUR, names: Mapping[str, Any] = _NAMES) -> int:
         The exit status: 0, or 1 if anything shown is not what the tour says.
     """
     start = time.perf_counter()
+    # Asked here, since doctest puts its own stdout in place while it runs.
+    terminal = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    style = _colored if terminal else _plain
     device = jax.devices()[0].platform
     print(f"jax_stateful_rng {__version__} with jax {jax.__version__} on {device}")
     parts = doctest.DocTestParser().parse(tour)
     headings = {
-        example.lineno: _style(_BOLD, text.strip())
+        example.lineno: text.strip()
         for text, example in itertools.pairwise(parts)
         if isinstance(text, str) and not isinstance(example, str) and text.strip()
     }
     examples = [part for part in parts if isinstance(part, doctest.Example)]
     test = doctest.DocTest(examples, dict(names), "tour", None, 0, tour)
-    failed, tried = _Runner(headings).run(test)
+    failed, tried = _Runner(headings, style).run(test)
     took = time.perf_counter() - start
     if failed:
-        print(f"\n{_style(_RED, 'FAILED')}: the tour stopped at line {tried}.")
+        print(f"\n{style(_RED, 'FAILED')}: the tour stopped at line {tried}.")
         return 1
-    print(f"\n{_style(_GREEN, 'OK')}: {tried} lines, each checked, in {took:.1f} s.")
+    print(f"\n{style(_GREEN, 'OK')}: {tried} lines, each checked, in {took:.1f} s.")
     return 0
 
 

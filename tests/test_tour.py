@@ -22,7 +22,7 @@ def test_command():
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stderr == ""
-    assert "\033" not in ran.stdout  # colors are for terminals
+    assert "\033" not in ran.stdout
     assert max(map(len, ran.stdout.splitlines())) <= 88
     for shown in (
         "[0.09609699, 0.26730824, 0.5619041 , 0.24421775]",
@@ -31,6 +31,20 @@ def test_command():
         "OK: ",
     ):
         assert shown in ran.stdout
+
+
+@pytest.mark.parametrize("session", [">>> 1\n1\n", ">>> 1\n2\n"])
+def test_colors_are_for_terminals(session, capsys, monkeypatch):
+    session = f"A heading.\n\n{session}"
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    main(session)
+    colored = capsys.readouterr().out
+    assert "\033[1mA heading.\033[0m" in colored
+    assert "\033[32mOK" in colored or "\033[31m    NOT SO" in colored
+    monkeypatch.setenv("NO_COLOR", "1")
+    main(session)
+    assert "\033" not in capsys.readouterr().out
 
 
 def test_passes_with_64_bits(x64, capsys):
