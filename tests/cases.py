@@ -309,4 +309,38 @@ CONTINUOUS = (
         illegal=((0.0,), (-1.0,), (-0.0,)),
         gradient=(0.0,),
     ),
+    Case(
+        "noncentral_chisquare",
+        (
+            Point((3.0, 2.0), stats.ncx2(3.0, 2.0)),
+            Point((1.0, 4.0), stats.ncx2(1.0, 4.0)),
+            Point((0.5, 3.0), stats.ncx2(0.5, 3.0)),
+            Point((0.5, 0.0), stats.chi2(0.5)),
+            Point((1e-2, 100.0), stats.ncx2(1e-2, 100.0)),
+            Point((5.0, 0.0), stats.chi2(5.0)),
+            Point((1.0, 1e10), stats.norm(1e10 + 1, math.sqrt(2 + 4e10))),
+            Point((0.5, 1e10), stats.norm(1e10 + 0.5, math.sqrt(1 + 4e10))),
+        ),
+        illegal=((0.0, 1.0), (-1.0, 1.0), (1.0, -1.0), (1.0, -0.0)),
+        edges=(((1.0, INF), INF),),
+        gradient=(1.0, 1.0),
+    ),
+    Case(
+        "noncentral_f",
+        (
+            Point((3.0, 20.0, 2.0), stats.ncf(3.0, 20.0, 2.0)),
+            Point((0.5, 10.0, 1.5), stats.ncf(0.5, 10.0, 1.5)),
+            Point((0.9, 0.9, 2.0), stats.ncf(0.9, 0.9, 2.0)),
+            Point((4.0, 6.0, 0.0), stats.f(4.0, 6.0)),
+            Point((0.3, 0.5, 0.0), stats.f(0.3, 0.5)),
+        ),
+        illegal=(
+            (0.0, 1.0, 1.0),
+            (1.0, 0.0, 1.0),
+            (1.0, 1.0, -1.0),
+            (1.0, 1.0, -0.0),
+        ),
+        # The mean is n (m + nonc) / (m (n - 2)).
+        gradient=(-2 * 20 / (9 * 18), -2 * 5 / (3 * 18**2), 20 / (3 * 18)),
+    ),
 )
