@@ -5,7 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jax_stateful_rng import PRNGState, named_streams, stateful_rng
+from jax_stateful_rng import (
+    PRNGState,
+    key_from,
+    named_streams,
+    rngs_from_seed,
+    stateful_rng,
+)
 
 nnx = pytest.importorskip("flax.nnx")
 
@@ -155,6 +161,14 @@ def test_dropout_draws_the_masks_of_the_generator():
     stream = jax.random.fold_in(rng.key(), 0)
     keep = jax.random.bernoulli(stream, 0.5, (100,))
     np.testing.assert_array_equal(x, jnp.where(keep, 2.0, 0.0))
+
+
+def test_key_from_inside_nnx_jit():
+    rngs = rngs_from_seed(0, ("sample",))
+    draw = nnx.jit(lambda rngs: key_from(rngs, streams=("x", "sample")))
+    want = named_streams(0, ["sample"])["sample"]
+    for _ in range(2):
+        assert data(draw(rngs)) == data(want.key())
 
 
 class Noisy(nnx.Module):

@@ -63,7 +63,7 @@ def test_optax():
 
 
 def test_numpyro():
-    """A key for the chain, the next for predictions, the next for a seeded model."""
+    """A key for the chain, the next for a seeded model."""
     numpyro = pytest.importorskip("numpyro")
     infer, handlers = numpyro.infer, numpyro.handlers
     rng = stateful_rng(0)
@@ -90,10 +90,7 @@ def test_numpyro():
     mcmc.run(rng.key(), data)
     draws = mcmc.get_samples()["loc"]
     assert abs(draws.mean() - data.mean()) < 0.1
-    predictive = infer.Predictive(model, {"loc": draws})
-    x = predictive(rng.key())["x"]
-    assert x.shape == (200, 200)
-    assert rng.state().counter.tolist() == [0, 3]
+    assert rng.state().counter.tolist() == [0, 2]
 
     with handlers.seed(rng_seed=rng.key()):
         a = numpyro.sample("a", numpyro.distributions.Normal(0, 1))

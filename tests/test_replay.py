@@ -98,13 +98,10 @@ def test_every_shuffled_minibatch_replays(on_reset, minibatches, done):
 
 
 def test_the_place_of_an_environment_changes_nothing(done):
-    """One by one, by scan over environments, and step by step instead of by scan."""
+    """Environments one by one instead of by vmap, and steps one by one."""
     states = stateful_rng(7).split(ENVS).state()
     _, noise = jax.device_get(rollout(states, done))
-    for env in (0, 17, ENVS - 1):
-        where = slice(env, env + 1)
-        assert_replays(noise, rollout(states[where], done[where])[1], where)
-    some = np.array([40, 3])
+    some = np.array([40, 3, 63])
     looped = jax.lax.map(
         lambda s: jax.lax.scan(lambda s, _: draws(s)[::-1], s, length=STEPS)[1],
         states[some],
@@ -346,10 +343,9 @@ def test_checkpointed_replay_has_the_same_gradient(played):
     few = jax.tree.map(lambda x: x[:2, :8], steps)
     loss = lambda params: ppo_loss(params, noise[:2], few)[0]
     want = jax.jit(jax.grad(loss))(params)
-    for policy in (None, jax.checkpoint_policies.dots_saveable):
-        found = jax.jit(jax.grad(jax.checkpoint(loss, policy=policy)))(params)
-        for a, b in zip(found, want, strict=True):
-            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+    found = jax.jit(jax.grad(jax.checkpoint(loss)))(params)
+    for a, b in zip(found, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 # --- The same in flax ----------------------------------------------------------------
