@@ -53,12 +53,14 @@ def message(who: str, must: str, got: str = "", fix: str = "") -> str:
 
 def type_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
     """Raises a ``TypeError`` that describes ``got``."""
-    raise TypeError(message(who, must, describe(got), fix))
+    # From None: where a check tried a conversion, its failure says nothing more.
+    raise TypeError(message(who, must, describe(got), fix)) from None
 
 
 def value_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
     """Raises a ``ValueError`` that describes ``got``."""
-    raise ValueError(message(who, must, describe(got), fix))
+    # From None: as above.
+    raise ValueError(message(who, must, describe(got), fix)) from None
 
 
 # --- Transformations -----------------------------------------------------------
