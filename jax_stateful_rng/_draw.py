@@ -163,6 +163,8 @@ class Law:
         cast = []
         for domain, param in zip(self.params, params, strict=True):
             kind = default_dtype(int) if domain.integer else compute
+            if domain.integer and jnp.issubdtype(param.dtype, jnp.floating):
+                param = jnp.where(jnp.isnan(param), -1, param)  # illegal, and not 0
             array = jnp.asarray(param, kind)
             missing = len(shape) + domain.core - array.ndim
             if array.ndim > domain.core and missing > 0:
@@ -372,7 +374,7 @@ def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
             value = device_param(who, domain.name, value, domain.core)
             if value.ndim > domain.core:
                 shapes.append(value.shape[: value.ndim - domain.core])
-        elif _holds_jax_array(value):
+        elif holds_jax_array(value):
             value = device_param(who, domain.name, jnp.asarray(value), domain.core)
             if value.ndim > domain.core:
                 shapes.append(value.shape[: value.ndim - domain.core])
@@ -394,7 +396,8 @@ def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
     return params, broadcast(who, shapes)
 
 
-def _holds_jax_array(value: Any) -> bool:
+def holds_jax_array(value: Any) -> bool:
+    """Whether a list or tuple holds a JAX array, so that NumPy would synchronise it."""
     return isinstance(value, (list, tuple)) and any(
         isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
     )

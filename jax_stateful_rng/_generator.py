@@ -8,7 +8,7 @@ from typing import Any, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Sharding
+from jax.sharding import PartitionSpec, Sharding
 
 from . import (
     _advice,
@@ -24,6 +24,7 @@ from ._samplers.circular import Circular
 from ._samplers.continuous import Continuous
 from ._samplers.discrete import Discrete
 from ._samplers.gamma import GammaFamily
+from ._samplers.jaxlike import JaxLike
 from ._samplers.multivariate import Multivariate
 from ._samplers.noncentral import Noncentral
 from ._samplers.permutations import Permutations
@@ -45,6 +46,7 @@ class StatefulPRNG(
     Discrete,
     Multivariate,
     Permutations,
+    JaxLike,
 ):
     """A stateful random generator with NumPy's methods that works under JAX.
 
@@ -144,7 +146,9 @@ class StatefulPRNG(
         keys: Array = step(self, who, program(_keys, shape))
         return keys
 
-    def split(self, num: Size, *, sharding: Sharding | None = None) -> "StatefulPRNG":
+    def split(
+        self, num: Size, *, sharding: Sharding | PartitionSpec | None = None
+    ) -> "StatefulPRNG":
         """Return one batched generator, to map over with ``vmap`` or ``shard_map``.
 
         Consumes one count, whatever ``num``. Child ``i`` has the base key
@@ -154,8 +158,9 @@ class StatefulPRNG(
         Args:
             num: the number of children, or the shape of the batch.
             sharding: where the children live, by their leading axes:
-                ``NamedSharding(mesh, P("d"))``. It only places them: child ``i`` is
-                the same child on any mesh.
+                ``NamedSharding(mesh, P("d"))``, or ``P("d")`` under
+                ``jax.set_mesh(mesh)``. It only places them: child ``i`` is the same
+                child on any mesh.
 
         Returns:
             A generator of batch shape ``num``. It does not draw by itself.
@@ -165,8 +170,9 @@ class StatefulPRNG(
                 independent under ``vmap`` (a property of JAX's).
 
         Raises:
-            TypeError: if ``num`` is not ints.
-            ValueError: if the generator is batched already.
+            TypeError: if ``num`` is not ints, or ``sharding`` is none.
+            ValueError: if the generator is batched already, or the sharding does not
+                fit ``num``.
 
         Examples:
             >>> rng = stateful_rng(0)
@@ -179,6 +185,7 @@ class StatefulPRNG(
         _advice.on_split(self.base_key)
         if sharding is None:
             return _fresh(self._keys("rng.split", shape))
+        _sharding.check("rng.split", "sharding", sharding, shape)
         key = _sharding.on_mesh_of(sharding, self._keys("rng.split", ()))
         keys = _sharding.placed(_keys, sharding, shape)(key)
         if not isinstance(keys, jax.core.Tracer):
@@ -386,7 +393,10 @@ def _at_draw_0(base_key: Array) -> PRNGState:
 
 
 def stateful_rng(
-    seed: Any = None, *, impl: Impl = None, sharding: Sharding | None = None
+    seed: Any = None,
+    *,
+    impl: Impl = None,
+    sharding: Sharding | PartitionSpec | None = None,
 ) -> StatefulPRNG:
     """Return a stateful random generator.
 
@@ -410,15 +420,16 @@ def stateful_rng(
         impl: the PRNG implementation, as in ``jax.random.key``; ``None`` is JAX's
             default.
         sharding: where the generator lives, on several devices or in several
-            processes: ``NamedSharding(mesh, P())`` for one generator replicated on
-            the mesh. ``None`` leaves it uncommitted: eager draws then go where other
+            processes: ``NamedSharding(mesh, P())``, or ``P()`` under
+            ``jax.set_mesh(mesh)``, for one generator replicated on the mesh. ``None`` leaves it uncommitted: eager draws then go where other
             arrays are, as those of ``jax.random`` do. The numbers are the same.
 
     Returns:
         A `StatefulPRNG`.
 
     Raises:
-        TypeError: if the seed is of no such kind, or ``None`` in traced code.
+        TypeError: if the seed or the sharding is of no such kind, or the seed
+            ``None`` in traced code.
         ValueError: if it is negative, of a wrong shape, or of another impl than asked.
 
     Examples:
@@ -439,6 +450,8 @@ def stateful_rng(
         state = seed
     else:
         state = _at_draw_0(_seeding.base_key(seed, impl, who))
+    if sharding is not None:
+        _sharding.check(who, "sharding", sharding, state.base_key.shape)
     _advice.on_new_generator(state.base_key, several_devices=_sharding.spread(sharding))
     if sharding is not None:
         state = _sharding.placed_state(state, sharding)

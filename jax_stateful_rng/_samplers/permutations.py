@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _errors
-from .._draw import Draws, default_dtype, parse_size, program, step
+from .._draw import (
+    Draws,
+    default_dtype,
+    holds_jax_array,
+    parse_size,
+    program,
+    step,
+)
 from .._typing import Array, RealLike, Shape, Size
 from . import _choice
 from .simple import refuse_out, refuse_trace, static_int
@@ -89,7 +96,7 @@ class Permutations(Draws):
             must = "a must be a sequence or an integer"
             _errors.value_error(who, must, population)
         else:
-            axis = _axis(who, axis, population.ndim)
+            axis = axis_of(who, axis, population.ndim)
             n = population.shape[axis]
         if n < 0 or (n == 0 and number):
             must = "a must not be empty, nor negative, unless no samples are taken"
@@ -140,7 +147,7 @@ class Permutations(Draws):
                 _errors.value_error(who, "x must be >= 0", population)
             order: Array = step(self, who, program(_choice.random_order, (population,)))
             return order
-        axis = _axis(who, axis, population.ndim)
+        axis = axis_of(who, axis, population.ndim)
         permuted: Array = step(self, who, program(_permutation, axis), population)
         return permuted
 
@@ -176,7 +183,7 @@ class Permutations(Draws):
         population = _population(who, "x", x)
         ndim = 0 if isinstance(population, int) else population.ndim
         if axis is not None:
-            axis = _axis(who, axis, ndim)
+            axis = axis_of(who, axis, ndim)
         elif not ndim:
             _errors.type_error(who, "x must be an array", x, "Use rng.permutation(n).")
         permuted: Array = step(self, who, program(_permuted, axis), population)
@@ -213,7 +220,7 @@ class Permutations(Draws):
         who = "rng.shuffle"
         instead = "Write x = rng.permutation(x)."
         if isinstance(x, jax.Ref):
-            axis = _axis(who, axis, len(x.shape))
+            axis = axis_of(who, axis, len(x.shape))
             x[...] = step(self, who, program(_permutation, axis), x[...])
             return
         if isinstance(x, jax.Array):
@@ -224,7 +231,7 @@ class Permutations(Draws):
             _errors.type_error(who, must, x, instead)
         refuse_trace(who, self, "Shuffle a Ref, or write x = rng.permutation(x).")
         if isinstance(x, np.ndarray):
-            axis = _axis(who, axis, x.ndim)
+            axis = axis_of(who, axis, x.ndim)
             if not x.flags.writeable:
                 _errors.value_error(who, "x must not be read-only", x, instead)
             x[...] = x[(slice(None),) * axis + (self._order(who, x.shape[axis]),)]
@@ -244,9 +251,7 @@ class Permutations(Draws):
 
 def _population(who: str, name: str, value: Any) -> int | np.ndarray | Array:
     """Returns an int that stands for its range, or an array that JAX can hold."""
-    if isinstance(value, (list, tuple)) and any(
-        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
-    ):
+    if holds_jax_array(value):
         value = jnp.asarray(value)
     array: np.ndarray | Array = value
     if not isinstance(value, jax.Array):
@@ -267,7 +272,7 @@ def _indexable(who: str, name: str, n: int) -> int:
     return n
 
 
-def _axis(who: str, axis: Any, ndim: int) -> int:
+def axis_of(who: str, axis: Any, ndim: int) -> int:
     number = static_int(who, "axis", axis)
     if not -ndim <= number < ndim:
         raise np.exceptions.AxisError(number, ndim, who)
@@ -293,7 +298,7 @@ def _weights(who: str, p: Any, n: int, distinct: int) -> Array | np.ndarray:
         ):
             _errors.type_error(who, "p must be real numbers", p)
         return p
-    if isinstance(p, (list, tuple)) and any(isinstance(x, jax.Array) for x in p):
+    if holds_jax_array(p):
         return _weights(who, jnp.asarray(p), n, distinct)
     precision = 2.0**-52
     if isinstance(p, np.ndarray) and jnp.issubdtype(p.dtype, jnp.floating):

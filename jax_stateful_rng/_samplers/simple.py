@@ -18,6 +18,7 @@ from .._draw import (
     bind,
     broadcast,
     default_dtype,
+    holds_jax_array,
     interval,
     law,
     program,
@@ -398,9 +399,7 @@ def _bound(who: str, name: str, value: Any) -> _Bound:
     """Returns a bound as an exact Python int, as exact host integers, or as it is."""
     if type(value) is int:
         return value
-    if isinstance(value, (list, tuple)) and any(
-        isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
-    ):
+    if holds_jax_array(value):
         value = jnp.asarray(value)
     if isinstance(value, jax.Array):
         if value.dtype != jnp.bool_ and not jnp.issubdtype(value.dtype, jnp.integer):
