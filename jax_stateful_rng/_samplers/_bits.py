@@ -8,6 +8,7 @@ non-partitionable mode, go through ``jax.random.bits``.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,10 +38,9 @@ def threefry2x32(k0: Array, k1: Array, x0: Array, x1: Array) -> tuple[Array, Arr
 
 def is_threefry(key: Array) -> bool:
     """Whether the unrolled form gives the very bits of ``jax.random.bits``."""
-    return (
-        str(jax.random.key_impl(key)) == "threefry2x32"
-        and jax.config.jax_threefry_partitionable
-    )
+    config: Any = jax.config  # its flags are attributes that no annotation names
+    partitionable: bool = config.jax_threefry_partitionable
+    return partitionable and str(jax.random.key_impl(key)) == "threefry2x32"
 
 
 def flat_index(shape: Shape) -> Array:
@@ -161,7 +161,7 @@ def unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     Bit for bit ``jax.random.uniform(key, shape, dtype)``: 23 bits in float32, 52 in
     float64, 10 in float16, 7 in bfloat16.
     """
-    info = jnp.finfo(dtype)
+    info = jnp.finfo(dtype)  # type: ignore[no-untyped-call]
     width = 8 if info.nmant < 8 else info.bits
     as_int = _UINTS[info.bits]
     random = bits(key, shape, width).astype(as_int)

@@ -600,7 +600,7 @@ def standard_normal_noise(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
     u = _bits.unit(key, shape, dtype) * (np.asarray(1, dtype) - low) + low
     u = lax.max(low, u)
-    return np.asarray(np.sqrt(2), dtype) * _noise.erf_inv(u)
+    return _noise.erf_inv(u) * np.asarray(np.sqrt(2), dtype)
 
 
 @law(result="native")
@@ -742,7 +742,7 @@ def _inverse_gaussian(
     far = 2 * scale / square / (1 / y + 1 + jnp.sqrt(1 + 2 / y))
     lesser = jnp.where(y < 1, mean / r, far)
     x = jnp.where(_bits.open_unit(second) * (1 + 1 / r) <= 1, lesser, mean * r)
-    return jnp.maximum(x, jnp.finfo(dtype).tiny)
+    return jnp.maximum(x, np.finfo(dtype).tiny)
 
 
 @_inverse_gaussian.defjvp

@@ -326,7 +326,7 @@ def _factors_jvp(
     x = v * jnp.exp(b)
     # P(a, x) is x**a / gamma(a + 1) * (1 + O(x)), which gives the derivative of log x
     # for draws too small for random_gamma_grad, down to those that underflow.
-    tiny = x < jnp.finfo(dtype).eps
+    tiny = x < np.finfo(dtype).eps
     series = (digamma(a + 1) - jnp.log(v) - b) / a
     safe = jnp.where(tiny, 1, x)
     implicit = lax.random_gamma_grad(a, safe) / safe

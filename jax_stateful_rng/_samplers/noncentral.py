@@ -118,7 +118,7 @@ def _factors(
     # Chi-square of df - 1 and one squared normal, or chi-square of df + 2 K with a
     # Poisson count K. Beyond 2**25 (2**54 in float64) the laws of df < 1 and of df = 1
     # lie closer together than two floats, and the count would not fit.
-    mixed = (df < 1) & (nonc <= 4 / jnp.finfo(dtype).eps) & legal
+    mixed = (df < 1) & (nonc <= 4 / np.finfo(dtype).eps) & legal
     mean = lax.stop_gradient(jnp.where(mixed, nonc / 2, 0))
     count = lax.cond(
         jnp.any(mixed),
