@@ -78,7 +78,7 @@ def nonnegative(name: str, *, core: int = 0) -> Param:
     """
     return Param(
         name,
-        "must be >= 0 (and not -0.0)",
+        "must be >= 0 (-0.0 counts as negative)",
         _signed,
         lambda x: np.signbit(x) & ~np.isnan(x),
         core=core,
@@ -220,13 +220,9 @@ def _parse_size_slow(who: str, size: Any) -> Shape:
     if isinstance(size, (bool, np.bool_, str, bytes)):
         _errors.type_error(who, must, size)
     try:
-        return (operator.index(size),)
-    except TypeError:
-        pass  # not one int: a sequence of them
-    try:
         entries = list(size)
     except TypeError:
-        _errors.type_error(who, must, size)
+        entries = [size]  # one number, or nothing that counts
     shape = []
     for entry in entries:
         if isinstance(entry, (bool, np.bool_)):

@@ -3,7 +3,7 @@
 import copy as _copy
 import dataclasses
 import operator
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import jax
 import jax.numpy as jnp
@@ -338,6 +338,17 @@ class StatefulPRNG(
             raise TypeError(_errors.message(who, must, fix=fix))
         words = host_words(self._keys(who, ()))
         return np.random.Generator(np.random.PCG64(words.tolist()))
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Refuses: a child taken out twice would be two generators on one stream."""
+        raise TypeError(
+            _errors.message(
+                "StatefulPRNG",
+                "a generator is not indexed or iterated over",
+                fix="For separate children write a, b = rng.spawn(2); for one out of a "
+                "batch, stateful_rng(children.state()[i]).",
+            )
+        )
 
     # --- Being a Python object ---------------------------------------------------
 

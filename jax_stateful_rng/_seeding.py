@@ -58,6 +58,8 @@ def base_key(seed: Any, impl: Impl, who: str) -> Array:
         number = operator.index(seed)
     except TypeError:
         fix = f"Write {who}(int(seed))." if isinstance(seed, float) else ""
+        if isinstance(seed, str):
+            fix = f"Write {who}(0).fold_in(name) for a stream with a name."
         _errors.type_error(who, _KINDS, seed, fix)
     if number < 0:
         fix = f"Write {who}(abs(seed)) or another non-negative number."

@@ -315,6 +315,13 @@ def test_fields_and_identity():
         a.base_key = b.base_key
 
 
+def test_a_batch_is_not_indexed():
+    children = stateful_rng(0).split(3)
+    for use in (lambda: children[0], lambda: list(children)):
+        with pytest.raises(TypeError, match=r"rng\.spawn\(2\)"):
+            use()
+
+
 def test_repr():
     rng = stateful_rng(0)
     rng.random()
