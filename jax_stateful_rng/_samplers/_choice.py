@@ -166,7 +166,11 @@ def _by_table(key: Array, k: int, n: int) -> Array:
         jnp.full(n, free),
         jnp.ones(k, bool),
     )
-    _, found, _, _ = lax.while_loop(lambda state: jnp.any(state[3]), again, start)
+    # The first turn stands before the loop, since inside jax.shard_map what the loop
+    # carries must vary with the key from the start.
+    _, found, _, _ = lax.while_loop(
+        lambda state: jnp.any(state[3]), again, again(start)
+    )
     return found.astype(default_dtype(int))
 
 
