@@ -11,8 +11,35 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
+from . import _errors
 from ._state import PRNGState
-from ._typing import Array
+from ._typing import Array, Shape
+
+
+def check(who: str, name: str, sharding: Any, shape: Shape) -> None:
+    """Refuses what is no sharding, or does not fit an array of ``shape``.
+
+    Args:
+        who: the call, for errors.
+        name: of the argument.
+        sharding: a sharding, or a spec in the mesh of ``jax.set_mesh``.
+        shape: of what is to be placed.
+    """
+    fix = "Write NamedSharding(mesh, P('d'))."
+    if isinstance(sharding, PartitionSpec):
+        mesh = jax.sharding.get_abstract_mesh()
+        if mesh.empty:
+            must = f"a PartitionSpec as {name} counts in the mesh of jax.set_mesh(mesh)"
+            _errors.value_error(who, must, sharding, fix)
+        sharding = NamedSharding(mesh, sharding)
+    if not isinstance(sharding, Sharding):
+        must = f"{name} must be a sharding or a PartitionSpec"
+        _errors.type_error(who, must, sharding, fix)
+    try:
+        sharding.shard_shape(shape)
+    except ValueError as error:
+        must = f"{name} must fit the shape {shape}"
+        raise ValueError(_errors.message(who, must, str(sharding))) from error
 
 
 def spread(sharding: Sharding | PartitionSpec | None) -> bool:
