@@ -13,7 +13,7 @@ _MODES = ("eager", "traced", "bulk")
 def _rows(mode: str, quick: bool) -> Iterator[_timing.Row]:
     effort = _timing.QUICK if quick else _timing.FULL
     if mode == "eager":
-        return _eager.rows(effort)
+        return _eager.rows(effort, quick=quick)
     if mode == "traced":
         return _traced.rows(effort, quick=quick)
     return _bulk.rows(effort, quick=quick)

@@ -49,7 +49,7 @@ def _bulk(
     numpy: float | None = None,
     size: int = 10**6,
 ) -> Iterator[Bar]:
-    """Yields bars: how many times faster than jax.random, how many times NumPy's time."""
+    """Yields bars: how many times faster than jax.random, at most what of NumPy."""
     if jax is not None:
         yield Bar("bulk", case, str(size), JAX, 1 / jax)
     if numpy is not None:

@@ -182,10 +182,10 @@ def _cell(row: Row, peer: str) -> str:
 
 
 def _seconds(value: float) -> str:
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= scale:
-            break
-    digits = max(0, 2 - math.floor(math.log10(value / scale))) if value else 0
+    unit, scale = ("s", 1.0) if value >= 1 else ("ms", 1e-3)
+    if value < 1e-3:
+        unit, scale = "µs", 1e-6
+    digits = max(0, 2 - math.floor(math.log10(value / scale)))
     return f"{value / scale:.{digits}f} {unit}"
 
 

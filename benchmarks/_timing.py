@@ -34,7 +34,7 @@ class Effort:
     compiles: int
 
 
-FULL = Effort(rounds=40, slice=4e-3, budget=4.0, compiles=3)
+FULL = Effort(rounds=40, slice=4e-3, budget=2.0, compiles=2)
 QUICK = Effort(rounds=3, slice=5e-4, budget=0.05, compiles=1)
 
 
@@ -195,11 +195,9 @@ def stages(
 def _equations(jaxpr: jax.extend.core.Jaxpr) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
-        for inner in jax.tree.leaves(
-            list(equation.params.values()),
-            is_leaf=lambda x: isinstance(x, jax.extend.core.Jaxpr),
-        ):
-            if isinstance(inner, jax.extend.core.ClosedJaxpr):
-                yield from _equations(inner.jaxpr)
-            elif isinstance(inner, jax.extend.core.Jaxpr):
-                yield from _equations(inner)
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple) else (value,):
+                if isinstance(inner, jax.extend.core.ClosedJaxpr):
+                    yield from _equations(inner.jaxpr)
+                elif isinstance(inner, jax.extend.core.Jaxpr):
+                    yield from _equations(inner)

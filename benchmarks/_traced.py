@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
 from jax_stateful_rng import stateful_rng
@@ -17,7 +18,7 @@ Function = tuple[Callable[..., Any], tuple[Any, ...]]
 """A pure function of its arguments and captured generators, with arguments."""
 
 
-def _scan_rng(rng: Any, length: int) -> jax.Array:
+def _scan_rng(rng: Any, length: int) -> Any:
     return lax.scan(lambda carry, _: (carry, rng.uniform()), None, length=length)[1]
 
 
@@ -38,12 +39,12 @@ def _scan_fold_in(
     return lax.scan(body, count, length=length)
 
 
-def _many_rng(rng: Any, draws: int) -> jax.Array:
-    return sum(rng.uniform() for _ in range(draws))
+def _many_rng(rng: Any, draws: int) -> Any:
+    return sum((rng.uniform() for _ in range(draws)), jnp.zeros(()))
 
 
 def _many_split(key: jax.Array, draws: int) -> tuple[jax.Array, jax.Array]:
-    total = 0.0
+    total = jnp.zeros(())
     for _ in range(draws):
         key, sub = jax.random.split(key)
         total += jax.random.uniform(sub)
@@ -53,13 +54,13 @@ def _many_split(key: jax.Array, draws: int) -> tuple[jax.Array, jax.Array]:
 def _many_fold_in(
     key: jax.Array, count: jax.Array, draws: int
 ) -> tuple[jax.Array, jax.Array]:
-    total = 0.0
+    total = jnp.zeros(())
     for i in range(draws):
         total += jax.random.uniform(jax.random.fold_in(key, count + i))
     return count + draws, total
 
 
-def _children_rng(rng: Any, lanes: int) -> jax.Array:
+def _children_rng(rng: Any, lanes: int) -> Any:
     return jax.vmap(lambda child: child.uniform())(rng.split(lanes))
 
 
@@ -87,7 +88,7 @@ def _nnx(nnx: Any) -> dict[str, Callable[[Any, Any, int], Any]]:
 
     def many(graph: Any, state: Any, draws: int) -> Any:
         rngs = nnx.merge(graph, state)
-        total = sum(rngs.uniform() for _ in range(draws))
+        total = sum((rngs.uniform() for _ in range(draws)), jnp.zeros(()))
         return nnx.state(rngs), total
 
     def children(graph: Any, state: Any, lanes: int) -> Any:
@@ -109,7 +110,7 @@ _FORMS = {
 def functions(form: str, size: int) -> dict[str, Function]:
     """Returns one function a peer, each with its state going in and coming out."""
     with_rng, with_split, with_fold_in = _FORMS[form]
-    key, count = jax.random.key(0), jax.numpy.zeros((), jax.numpy.uint32)
+    key, count = jax.random.key(0), jnp.zeros((), jnp.uint32)
     ours, captured = stateful_rng(0), stateful_rng(0)
     found: dict[str, Function] = {
         OURS: (lambda rng: with_rng(rng, size), (ours,)),
@@ -136,9 +137,9 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...]) -> Callable[[], A
 def rows(effort: Effort, *, quick: bool) -> Iterator[Row]:
     """Yields the rows of the table of jitted functions."""
     cases = (
-        ("scan", "scan of scalar draws", 1000 if quick else 100_000),
-        ("many", "draws in one function", 5 if quick else 100),
-        ("children", "vmap over children", 100 if quick else 10_000),
+        ("scan", "scan of scalar draws", 100 if quick else 100_000),
+        ("many", "draws in one function", 2 if quick else 100),
+        ("children", "vmap over children", 10 if quick else 10_000),
     )
     for form, case, size in cases:
         found = functions(form, size)
