@@ -38,7 +38,8 @@ def saturated(count: Array, dtype: np.dtype) -> Array:
     """Casts to an integer dtype; what is too large becomes its largest value."""
     if largest_of(dtype) < largest_of(count.dtype):
         count = jnp.minimum(count, largest_of(dtype))
-    return count.astype(dtype)
+    cast: Array = count.astype(dtype)
+    return cast
 
 
 def either(
@@ -50,7 +51,8 @@ def either(
 ) -> Array:
     """Returns ``where(which, yes(), no())`` and runs only what some element needs."""
     if which.size == 1:
-        return lax.cond(which.reshape(()), yes, no)
+        found: Array = lax.cond(which.reshape(()), yes, no)
+        return found
 
     def zeros() -> Array:
         return jnp.zeros(shape, dtype)
@@ -189,12 +191,12 @@ def expectation(n: Array, p: Array) -> tuple[Array, Array]:
     bits = n.dtype.itemsize * 8
     unsigned = np.dtype(f"uint{bits}")
     mantissa, power = jnp.frexp(p)
-    # A smaller p than the clipped shift can do gives a mean below 1/2.
-    shift = jnp.clip(-power, 0, bits - 1).astype(unsigned)
+    # Of a p for which this shift is too short, the high word is all fraction.
+    shift = jnp.minimum(-power, bits - 1).astype(unsigned)
     fixed = (mantissa * 2.0**bits).astype(unsigned)
     high, low = _wide(n.astype(unsigned), fixed)
     below = high & ((np.ones((), unsigned) << shift) - np.ones((), unsigned))
-    unit = jnp.ldexp(jnp.ones_like(p), -shift.astype(np.int32))
+    unit = jnp.ldexp(jnp.ones_like(p), power)
     fraction = (below.astype(p.dtype) + low.astype(p.dtype) * 2.0**-bits) * unit
     return (high >> shift).astype(n.dtype), fraction
 

@@ -14,7 +14,8 @@ from .._typing import Array, DTypeLike, RealLike, Shape, Size
 from . import _bits, _counts, _noise
 from ._bulk import reject
 from ._counts import INVALID, around_mean, either, integer_of, largest_of, saturated
-from .gamma import fit, gamma_factors
+from ._noise import fit, words
+from .gamma import gamma_factors
 
 
 class Discrete(Draws):
@@ -289,11 +290,6 @@ class Discrete(Draws):
 _Description: TypeAlias = tuple[Array, Array, Array, Sequence[Array]]
 
 
-def _words(key: Array, shape: Shape, like: Array) -> list[Array]:
-    """Returns the two words an element that each sampler here takes of its key."""
-    return _bits.words(key, shape, 2, width=8 * like.dtype.itemsize)
-
-
 # --- Waiting times -----------------------------------------------------------------
 
 
@@ -302,7 +298,7 @@ def _geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
     p = fit(shape, p)
     legal = (p > 0) & (p <= 1)
     rate = -jnp.log1p(-jnp.where(legal, p, 1))
-    trials = _counts.first_success(_words(key, shape, p), rate)
+    trials = _counts.first_success(words(key, shape, p.dtype, 2), rate)
     return saturated(jnp.where(legal, trials, INVALID), dtype)
 
 
@@ -311,14 +307,14 @@ def _logseries(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
     p = fit(shape, p)
     legal = (p >= 0) & (p <= 1)
     p = jnp.minimum(jnp.where(legal, p, 0), 1 - np.finfo(p.dtype).epsneg)
-    *words, word = _bits.words(key, shape, 3, width=8 * p.dtype.itemsize)
+    *pair, word = words(key, shape, p.dtype, 3)
     power = jnp.log1p(-p) * _bits.open_unit(word)
     rate = -jnp.where(  # minus the logarithm of 1 - (1 - p)**u
         power < -math.log(2),
         jnp.log1p(-jnp.exp(power)),
         jnp.log(-jnp.expm1(power)),
     )
-    trials = _counts.first_success(words, rate)
+    trials = _counts.first_success(pair, rate)
     return saturated(jnp.where(legal, trials, INVALID), dtype)
 
 
@@ -371,7 +367,7 @@ def _poisson_small(key: Array, shape: Shape, lam: Array) -> Array:
     masses = [jnp.exp(-lam)]
     for k in range(1, _counts.terms_below_ten(lam.dtype)):
         masses.append(masses[-1] * (lam * (1 / k)))
-    return _counts.inverted(_words(key, shape, lam)[0], masses)
+    return _counts.inverted(words(key, shape, lam.dtype, 2)[0], masses)
 
 
 def _poisson_large(key: Array, shape: Shape, lam: Array) -> Array:
@@ -455,7 +451,7 @@ def _binomial_small(key: Array, shape: Shape, n: Array, p: Array) -> Array:
     for k in range(_counts.terms_below_ten(p.dtype) - 1):
         factor = jnp.maximum(trials - k, 0) * (odds * (1 / (k + 1)))
         masses.append(masses[-1] * factor)
-    return _counts.inverted(_words(key, shape, p)[0], masses)
+    return _counts.inverted(words(key, shape, p.dtype, 2)[0], masses)
 
 
 def _binomial_large(key: Array, shape: Shape, n: Array, p: Array) -> Array:
@@ -572,7 +568,7 @@ def _hypergeometric_small(
         factor = jnp.maximum(rarer - k, 0).astype(real) / (common + k + 1).astype(real)
         factor = factor * (jnp.maximum(part - k, 0).astype(real) * (1 / (k + 1)))
         masses.append(masses[-1] * factor)
-    return _counts.inverted(_words(key, shape, fraction)[0], masses)
+    return _counts.inverted(words(key, shape, real, 2)[0], masses)
 
 
 def _hypergeometric_large(
@@ -610,12 +606,12 @@ def _zipf(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
     def derive(excess: Array) -> Sequence[Array]:
         return excess, jnp.expm1(excess * math.log(2))
 
-    def propose(words: Sequence[Array], excess: Array, at_one: Array) -> Array:
-        x = jnp.exp(_noise.exponential(words[0]) / excess)
+    def propose(pair: Sequence[Array], excess: Array, at_one: Array) -> Array:
+        x = jnp.exp(_noise.exponential(pair[0]) / excess)
         fits = x < float(largest)
         x = jnp.floor(jnp.where(fits, x, float(largest)))
         above_one = jnp.expm1(excess * jnp.log1p(1 / x))
-        ratio = _bits.open_unit(words[1]) * x * (above_one / at_one)
+        ratio = _bits.open_unit(pair[1]) * x * (above_one / at_one)
         accepted = ratio <= (1 + above_one) / (1 + at_one)
         value = jnp.where(fits, x, 0).astype(integer)
         return jnp.where(accepted, jnp.where(fits, value, largest), INVALID)

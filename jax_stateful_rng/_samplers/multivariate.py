@@ -11,9 +11,20 @@ import numpy as np
 from jax import lax
 
 from .. import _errors
-from .._draw import Draws, Known, Law, Param, count, default_dtype, interval, law, real
+from .._draw import (
+    Draws,
+    Known,
+    Law,
+    Param,
+    count,
+    default_dtype,
+    holds_jax_array,
+    interval,
+    law,
+    real,
+)
 from .._typing import Array, DTypeLike, RealLike, Shape, Size, SVDMethod
-from . import _bits, _noise
+from . import _noise
 from ._choice import random_order
 from ._counts import INVALID, largest_of, saturated
 from .discrete import binomial, hypergeometric
@@ -272,7 +283,7 @@ def _array(who: str, name: str, value: Any) -> Array | np.ndarray:
     """Returns a JAX array as it is, and anything else as a NumPy array."""
     if isinstance(value, jax.Array):
         return value
-    if any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)):
+    if holds_jax_array(value):
         return jnp.asarray(value)
     try:
         return np.asarray(value)
@@ -296,13 +307,12 @@ def _dirichlet(key: Array, shape: Shape, dtype: np.dtype, alpha: Array) -> Array
     if not alpha.size:
         return jnp.zeros((*shape, 0), dtype)
     legal = jnp.all(alpha >= 0)
-    positive = alpha > 0
     # Where all are this small only their proportion matters, and the logarithms of
     # the gammas would overflow.
     lift = jnp.where(jnp.max(alpha) < 2.0**-60, dtype.type(2.0**60), 1)
-    v, b = gamma_factors(
-        key, (*shape, *alpha.shape), dtype, jnp.where(positive, alpha * lift, 1)
-    )
+    alpha = jnp.broadcast_to(alpha * lift, (*shape, alpha.size))
+    positive = alpha > 0
+    v, b = gamma_factors(key, alpha.shape, dtype, jnp.where(positive, alpha, 1))
     exponent = jnp.where(positive, b, -np.inf)
     largest = jnp.max(exponent, -1, keepdims=True)
     largest = lax.stop_gradient(jnp.where(largest > -np.inf, largest, 0))
@@ -433,7 +443,7 @@ def _by_count(total: int) -> Law:
     ) -> Array:
         order = random_order(key, (*shape, total), len(shape))
         taken = jnp.cumsum((order < nsample).astype(colors.dtype), -1)
-        taken = jnp.concatenate([jnp.zeros_like(taken[..., :1]), taken], -1)
+        taken = jnp.concatenate([jnp.zeros((*shape, 1), taken.dtype), taken], -1)
         through = taken[..., jnp.cumsum(colors)]
         before = taken[..., jnp.cumsum(colors) - colors]
         return saturated(
@@ -452,7 +462,8 @@ def _host_root(
 ) -> np.ndarray:
     """Returns the root of a covariance in float64, after NumPy's checks."""
     if method == "cholesky":
-        return np.linalg.cholesky(cov)
+        root: np.ndarray = np.linalg.cholesky(cov)
+        return root
     if method == "svd":
         _, values, right = np.linalg.svd(cov)
         valid = np.allclose((right.T * values) @ right, cov, rtol=tol, atol=tol)
@@ -469,7 +480,8 @@ def _host_root(
         if check_valid == "raise":
             raise ValueError(text)
         warnings.warn(text, RuntimeWarning, stacklevel=3)
-    return (vectors * np.sqrt(np.abs(values))) @ vectors.T
+    root = (vectors * np.sqrt(np.abs(values))) @ vectors.T
+    return root
 
 
 @jax.custom_jvp
@@ -505,9 +517,9 @@ def _normal_law(root_of: Callable[[Array], Array], second: str) -> Law:
     def sampler(
         key: Array, shape: Shape, dtype: np.dtype, mean: Array, matrix: Array
     ) -> Array:
-        words = _bits.words(key, (*shape, *mean.shape), 1, width=dtype.itemsize * 8)
-        noise = _noise.normal(words[0])
-        return mean + _matmul(noise, root_of(matrix).T)
+        (word,) = _noise.words(key, (*shape, mean.shape[-1]), dtype, 1)
+        noise = _noise.normal(word)
+        return jnp.broadcast_to(mean, noise.shape) + _matmul(noise, root_of(matrix).T)
 
     params = (real("mean", core=1), real(second, core=2))
     return Law("multivariate_normal", sampler, params, "real")
