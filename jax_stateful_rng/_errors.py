@@ -189,3 +189,18 @@ def seed_in_trace(who: str) -> NoReturn:
             f"Make the generator outside, or pass a seed or a key: {who}(rng.key()).",
         )
     )
+
+
+def unseeded_in_processes(who: str, number: int) -> NoReturn:
+    """Refuses fresh entropy that would be another in every process."""
+    raise ValueError(
+        message(
+            who,
+            f"in a run of {number} processes an unseeded generator would differ from "
+            "one process to the next",
+            "seed=None",
+            "Write stateful_rng(seed); or, in all of them, stateful_rng(sharding="
+            "NamedSharding(mesh, P())), which takes the entropy of process 0; or, for "
+            "a generator of this process alone, stateful_rng(secrets.randbits(64)).",
+        )
+    )

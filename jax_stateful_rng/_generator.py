@@ -16,6 +16,7 @@ from . import (
     _draw,
     _errors,
     _internals,
+    _processes,
     _seeding,
     _sharding,
 )
@@ -309,6 +310,26 @@ class StatefulPRNG(
         with self.lock:
             self.counter[...] = jnp.asarray(state.counter)
 
+    def assert_in_sync(self) -> None:
+        """Check that all processes of the run hold this generator at one place.
+
+        All processes must call it, outside traced code. Does not advance, and does
+        nothing in a run of one process. A process that has drawn once more than the
+        others neither hangs nor raises by itself: the parts of the next array then
+        come from different draws.
+
+        Raises:
+            RuntimeError: in all processes alike, if they hold different streams or
+                have drawn a different number of times; it names them.
+            TypeError: in traced code.
+            ValueError: if the generator is batched.
+
+        Examples:
+            >>> rng = stateful_rng(0)
+            >>> rng.assert_in_sync()
+        """
+        _processes.check_in_sync("rng.assert_in_sync", self.state())
+
     def numpy_generator(self) -> np.random.Generator:
         """Return a NumPy generator seeded from the stream.
 
@@ -415,7 +436,8 @@ def stateful_rng(
         seed: one of
 
             - ``None``: 64 bits of fresh entropy from the operating system; not
-              inside traced code.
+              inside traced code. In a run of several processes only with a
+              ``sharding``: they then agree on the entropy of process 0.
             - a non-negative int of any size. Below 2**32 the base key is
               ``jax.random.key(seed)``; below 2**64 the key that ``jax.random.key``
               gives under x64, whether x64 is on or not; above, the words of
@@ -432,8 +454,9 @@ def stateful_rng(
             default.
         sharding: where the generator lives, on several devices or in several
             processes: ``NamedSharding(mesh, P())``, or ``P()`` under
-            ``jax.set_mesh(mesh)``, for one generator replicated on the mesh. ``None`` leaves it uncommitted: eager draws then go where other
-            arrays are, as those of ``jax.random`` do. The numbers are the same.
+            ``jax.set_mesh(mesh)``, for one generator replicated on the mesh. ``None``
+            leaves it uncommitted: eager draws then go where other arrays are, as those
+            of ``jax.random`` do. The numbers are the same.
 
     Returns:
         A `StatefulPRNG`.
@@ -449,6 +472,9 @@ def stateful_rng(
         Array([0.09609699, 0.26730824, 0.5619041 ], dtype=float32)
     """
     who = "stateful_rng"
+    if sharding is not None:
+        shape = seed.shape if isinstance(seed, PRNGState) else ()
+        _sharding.check(who, "sharding", sharding, shape)
     if isinstance(seed, (StatefulPRNG, PRNGState)):
         if impl is not None:
             _seeding.check_impl(seed.base_key, impl, who)
@@ -460,9 +486,7 @@ def stateful_rng(
             return seed
         state = seed
     else:
-        state = _at_draw_0(_seeding.base_key(seed, impl, who))
-    if sharding is not None:
-        _sharding.check(who, "sharding", sharding, state.base_key.shape)
+        state = _at_draw_0(_seeding.base_key(seed, impl, who, sharding))
     _advice.on_new_generator(state.base_key, several_devices=_sharding.spread(sharding))
     if sharding is not None:
         state = _sharding.placed_state(state, sharding)

@@ -47,7 +47,7 @@ def spread(sharding: Sharding | PartitionSpec | None) -> bool:
     return isinstance(sharding, Sharding) and len(sharding.device_set) > 1
 
 
-def placed_state(state: PRNGState, sharding: Sharding) -> PRNGState:
+def placed_state(state: PRNGState, sharding: Sharding | PartitionSpec) -> PRNGState:
     """Returns the state with both arrays on ``sharding``.
 
     Concrete arrays go through the host, so that ``jax.device_put`` checks across
