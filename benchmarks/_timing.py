@@ -34,7 +34,8 @@ class Effort:
     compiles: int
 
 
-FULL = Effort(rounds=40, slice=4e-3, budget=2.0, compiles=2)
+# A slice is shorter than what a scheduler gives a process: some are not interrupted.
+FULL = Effort(rounds=100, slice=1e-3, budget=3.0, compiles=2)
 QUICK = Effort(rounds=3, slice=5e-4, budget=0.05, compiles=1)
 
 
