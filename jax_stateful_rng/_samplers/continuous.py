@@ -280,7 +280,7 @@ class Continuous(Draws):
             (2, 2)
 
         References:
-            Inversion, as the difference of -log(1 - u) and -log(u).
+            Inversion: log(u / (1 - u)), both to full precision near 0.
         """
         return self._draw(_logistic, size, dtype, loc, scale)
 
@@ -637,7 +637,7 @@ def _logistic(
     key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array
 ) -> Array:
     (word,) = words(key, shape, dtype, 1)
-    noise = _noise.exponential(~word) - _noise.exponential(word)
+    noise = jnp.log(_bits.open_unit(word) / _bits.open_unit(~word))
     return _located(shape, loc, scale, noise)
 
 
