@@ -49,7 +49,7 @@ def check_in_sync(who: str, state: PRNGState) -> None:
             _errors.message(
                 who,
                 "all processes must have drawn as often",
-                ", ".join(f"{n} draws in {some}" for n, some in counts.items()),
+                ", ".join(f"count {n} in {some}" for n, some in counts.items()),
                 "Look for a draw that only some of them make, as under "
                 "`if jax.process_index() == 0`, and give it a generator of its own: "
                 "rng.fold_in('logging').",
