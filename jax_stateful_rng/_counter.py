@@ -38,11 +38,6 @@ def zeros(shape: Shape = ()) -> np.ndarray:
     return np.zeros((*shape, 2), np.uint32)
 
 
-def new_ref(counter: Array | np.ndarray) -> jax.Ref:
-    """Returns a Ref that holds ``counter``."""
-    return jax.new_ref(counter, kind=KIND)
-
-
 def mix(base_key: Array, high: Array) -> Array:
     """Returns the base key of the 2**32 draws whose high word is ``high``.
 

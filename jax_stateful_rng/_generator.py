@@ -412,7 +412,7 @@ def _same_key(a: Array, b: Array) -> bool:
 
 def _from_state(state: PRNGState) -> StatefulPRNG:
     key, counter = state.base_key, state.counter
-    return StatefulPRNG(key, _counter.new_ref(_sharding.beside(key, counter)))
+    return StatefulPRNG(key, _internals.new_counter(_sharding.beside(key, counter)))
 
 
 def _fresh(base_key: Array) -> StatefulPRNG:

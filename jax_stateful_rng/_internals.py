@@ -6,9 +6,9 @@ with the same numbers. ``tests/test_internals.py`` fails when a guard closes on 
 JAX that we support.
 """
 
+import concurrent.futures
 import functools
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -39,18 +39,13 @@ except ImportError:
 # --- Where are we? -------------------------------------------------------------
 
 
-def _state_at_top_level() -> Any:
-    """Takes the trace state of a fresh thread: nothing is ever traced there."""
-    found: list[Any] = []
-    thread = threading.Thread(
-        target=lambda: found.append(jax.extend.core.get_opaque_trace_state())
-    )
-    thread.start()
-    thread.join()
-    return found[0]
+def _untraced(function: Callable[[], Any]) -> Any:
+    """Calls ``function`` in a fresh thread, where nothing is ever traced."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
 
 
-_TOP_LEVEL = _state_at_top_level()
+_TOP_LEVEL = _untraced(jax.extend.core.get_opaque_trace_state)
 
 
 def at_top_level() -> bool:
@@ -83,6 +78,24 @@ def layers_between(*homes: Any) -> Iterator[str]:
             if isinstance(name, str):
                 yield name
         trace = getattr(trace, "parent_trace", None)
+
+
+def new_counter(counter: Array | np.ndarray) -> jax.Ref:
+    """Returns a Ref of the generator's kind that holds ``counter``.
+
+    Under automatic differentiation alone the Ref is made outside of it, where it
+    belongs, since JAX 0.12 cannot make one under an eager ``jax.jvp``.
+    """
+    only_ad = (
+        _trace_ctx is not None
+        and not at_top_level()
+        and not isinstance(counter, jax.core.Tracer)
+        and not any(True for _ in layers_between())
+    )
+    if not only_ad:
+        return jax.new_ref(counter, kind=KIND)
+    ref: jax.Ref = _untraced(lambda: jax.new_ref(counter, kind=KIND))
+    return ref
 
 
 def folds_constants() -> bool:

@@ -249,6 +249,22 @@ def test_pullback_applied_twice(rng, program):
     assert count(rng) == 4
 
 
+@pytest.mark.parametrize("how", AD)
+def test_generator_made_inside(how):
+    for make in (lambda: BASE, lambda: stateful_rng(BASE).state()):
+        value, slope = AD[how](lambda x, make=make: draw2(stateful_rng(make()), x))
+        check(value / 2, 0, 1)
+        if slope is not None:
+            check(slope, 0, 1)
+
+
+def test_split_inside(rng):
+    f = lambda x: x * jax.vmap(lambda r: r.uniform())(rng.split(2)).sum()
+    value, slope = jax.jvp(f, (1.0,), (1.0,))
+    assert value == slope != jax.grad(f)(1.0)
+    assert count(rng) == 2
+
+
 def test_gradient_of_gradient(rng):
     f = lambda x: draw(rng, x**3)
     second = jax.grad(jax.grad(f))
