@@ -45,7 +45,8 @@ def on_named_child(base_key: Array) -> None:
     """Warns of the impl whose ``fold_in`` is no hash."""
     if str(jax.random.key_impl(base_key)) == "unsafe_rbg":
         _once(
-            "rng.fold_in: with impl 'unsafe_rbg' fold_in is an exclusive or, so that "
-            "the order of nested names does not count and a name given twice undoes "
-            "itself. Write stateful_rng(seed, impl='rbg')."
+            "rng.fold_in: with impl 'unsafe_rbg' a name changes a key by an exclusive "
+            "or with bits of the name alone, so that the children of two generators "
+            "differ by the same bits whatever the name is. Write "
+            "stateful_rng(seed, impl='rbg')."
         )
