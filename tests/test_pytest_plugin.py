@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import jax
 import pytest
 
-from jax_stateful_rng import fold_in_name, pytest_plugin, stateful_rng
+from jax_stateful_rng import fold_in_name, stateful_rng
 
 pytest_plugins = ("pytester",)
 
