@@ -214,9 +214,15 @@ def test_quotients_of_tiny_gammas_are_numbers():
     rng = stateful_rng(0)
     assert not np.isnan(rng.f(0.01, 0.01, size=20_000)).any()
     assert not np.isnan(rng.noncentral_f(0.01, 0.01, 0.0, size=20_000)).any()
-    draws = np.asarray(rng.beta(1e-36, 3e-36, size=20_000))
-    assert set(np.unique(draws)) == {0.0, 1.0}
-    assert draws.mean() == pytest.approx(0.25, abs=0.02)
+
+
+def test_beta_of_the_least_parameters_is_a_choice_of_the_ends():
+    rng, tiny = stateful_rng(0), np.finfo(float).tiny
+    pairs = [(1e-36, 3e-36), (1e-49, 1e-40), (tiny / 32, tiny / 40), (1e-49, 2.0)]
+    for a, b in pairs:
+        draws = np.asarray(rng.beta(a, b, size=20_000))
+        assert set(np.unique(draws)) <= {0.0, 1.0}
+        assert draws.mean() == pytest.approx(a / (a + b), abs=0.02)
 
 
 def test_pareto_starts_at_zero():

@@ -144,6 +144,8 @@ class GammaFamily(Draws):
             :math:`G_a / (G_a + G_b)` with gammas kept as logarithms where they are
             tiny.
         """
+        if isinstance(a, float) and isinstance(b, float) and 0 < min(a, b) < _TINY:
+            a, b = _lifted(a, b)
         return self._draw(_beta, size, dtype, a, b)
 
     def chisquare(
@@ -370,6 +372,19 @@ def _gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array, scale: Array) ->
     scale = fit(shape, scale)
     standard = _standard_gamma.sampler(key, shape, dtype, a)
     return jnp.where(scale >= 0, scale, np.nan) * standard
+
+
+_TINY = 1e-36
+
+
+def _lifted(a: float, b: float) -> tuple[float, float]:
+    """Returns parameters of a law like beta(a, b) that float32 can hold.
+
+    A float32 below 1.2e-38 is 0. Of parameters below 2**-60 only the proportion
+    matters, and one that is a 2**-60th of the other is as good as less.
+    """
+    lift = max(1.0, 2.0**-60 / max(a, b))
+    return max(a * lift, _TINY), max(b * lift, _TINY)
 
 
 @law(positive("a"), positive("b"))
