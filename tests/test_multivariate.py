@@ -420,3 +420,10 @@ def test_every_impl(name, impl):
     theirs = draw(np.random.default_rng(0), name, size=4000)
     scale = theirs.std(0) / math.sqrt(2000)
     assert (np.abs(draws.mean(0) - theirs.mean(0)) < 4.5 * scale).all()
+
+
+@each
+def test_under_strict_promotion(name):
+    arrays = [jnp.asarray(arg) for arg in CALLS[name]]
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        assert getattr(stateful_rng(0), name)(*arrays, size=2).shape == (2, 3)

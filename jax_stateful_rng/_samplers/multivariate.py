@@ -487,7 +487,7 @@ def _host_root(
 @jax.custom_jvp
 def _symmetric_root(cov: Array) -> Array:
     values, vectors = jnp.linalg.eigh(cov)
-    return _matmul(vectors * jnp.sqrt(jnp.abs(values)), vectors.T)
+    return _matmul(vectors * jnp.sqrt(jnp.abs(values))[None], vectors.T)
 
 
 @_symmetric_root.defjvp
@@ -502,7 +502,7 @@ def _symmetric_root_jvp(
     sums = roots[:, None] + roots[None, :]
     turned = _matmul(vectors.T, _matmul(change, vectors))
     turned = jnp.where(sums > 0, turned / jnp.where(sums > 0, sums, 1), 0)
-    root = _matmul(vectors * roots, vectors.T)
+    root = _matmul(vectors * roots[None], vectors.T)
     return root, _matmul(vectors, _matmul(turned, vectors.T))
 
 
