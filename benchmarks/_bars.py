@@ -1,7 +1,7 @@
 """What must be fast, as figures, and the check of saved results against them."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ._bulk import IN_JIT, JAX
 from ._peers import FOLD_IN, LIMIT, NUMPY, SPLIT, UPSTREAM
@@ -101,6 +101,22 @@ def _of_every_law(rows: Sequence[Row]) -> Iterator[Bar]:
             yield Bar(row.mode, row.case, row.size, JAX, most, row.what)
 
 
+def _ratio(bar: Bar, row: Row, times: Mapping[str, float]) -> float:
+    ours = times[OURS]
+    if row.what == "run" and row.size == "1" and IN_JIT in times:
+        # The peer is a jitted function: beside it stands ours in a jitted one.
+        ours = times[IN_JIT]
+    return ours / (1 if bar.peer is None else times[bar.peer])
+
+
+def _figure(bar: Bar, ratio: float) -> str:
+    if bar.peer is None:
+        return f"{ratio * 1e6:.3g} µs"
+    if bar.most < 1:
+        return f"{1 / ratio:.3g}× as fast"
+    return f"{ratio:.3g}× the time"
+
+
 def check(rows: Sequence[Row]) -> tuple[list[str], bool]:
     """Compares rows with the bars.
 
@@ -117,18 +133,11 @@ def check(rows: Sequence[Row]) -> tuple[list[str], bool]:
         if row is None or (bar.peer is not None and bar.peer not in row.minimum):
             lines.append(f"absent  {bar}")
             continue
-        ours = row.minimum[OURS]
-        if bar.what == "run" and bar.size == "1" and IN_JIT in row.minimum:
-            # The peer is a jitted function: beside it stands ours in a jitted one.
-            ours = row.minimum[IN_JIT]
-        ratio = ours / (1 if bar.peer is None else row.minimum[bar.peer])
+        ratio = _ratio(bar, row, row.minimum)
         passed = ratio <= bar.most
         holds &= passed
-        if bar.peer is None:
-            figure = f"{ours * 1e6:.3g} µs"
-        elif bar.most < 1:
-            figure = f"{1 / ratio:.3g}× as fast"
-        else:
-            figure = f"{ratio:.3g}× the time"
+        figure = _figure(bar, ratio)
+        if OURS in row.cpu:  # steadier on a busy machine
+            figure += f" (processor: {_figure(bar, _ratio(bar, row, row.cpu))})"
         lines.append(f"{'pass' if passed else 'FAIL'}    {bar}: {figure}")
     return lines, holds

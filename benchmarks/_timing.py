@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.extend.core
+import numpy as np
 
 OURS = "jax_stateful_rng"
 
@@ -86,9 +87,9 @@ class Samples:
         self.cpu: dict[str, list[float]] = {}
 
     def add(self, peer: str, wall: float, cpu: float | None = None) -> None:
-        self.wall.setdefault(peer, []).append(wall)
+        self.wall.setdefault(peer, []).append(float(wall))
         if cpu is not None:
-            self.cpu.setdefault(peer, []).append(cpu)
+            self.cpu.setdefault(peer, []).append(float(cpu))
 
     def row(self, mode: str, case: str, size: str, what: str) -> Row:
         return Row(
@@ -140,16 +141,15 @@ def run_time(calls: Calls, effort: Effort, *, dispatch: bool) -> Samples:
 
 
 def _slice(call: Callable[[], Any], count: int, dispatch: bool) -> tuple[float, float]:
-    wait = jax.block_until_ready
     result = None
     cpu, wall = time.process_time(), time.perf_counter()
     if dispatch:
         for _ in range(count):
             result = call()
-        wait(result)
+        jax.block_until_ready(result)
     else:
         for _ in range(count):
-            wait(call())
+            jax.block_until_ready(call())
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
@@ -159,9 +159,7 @@ def first_call(calls: Calls, effort: Effort) -> Samples:
     for _ in range(effort.compiles):
         for peer, call in calls.items():
             jax.clear_caches()
-            start = time.perf_counter()
-            jax.block_until_ready(call())
-            samples.add(peer, time.perf_counter() - start)
+            samples.add(peer, *_slice(call, 1, dispatch=False))
     return samples
 
 
@@ -181,16 +179,21 @@ def stages(
     for _ in range(effort.compiles):
         for peer, (function, args) in functions.items():
             jax.clear_caches()
-            start = time.perf_counter()
+            start = _now()
             traced = jax.jit(function).trace(*args)
-            middle = time.perf_counter()
+            middle = _now()
             traced.lower().compile()
-            end = time.perf_counter()
-            equations = sum(1 for _ in _equations(traced.jaxpr.jaxpr))
-            values = (middle - start, end - middle, end - start, equations)
-            for name, value in zip(names, values, strict=True):
-                found[name].add(peer, value)
+            end = _now()
+            found["trace"].add(peer, *(middle - start))
+            found["compile"].add(peer, *(end - middle))
+            found["trace + compile"].add(peer, *(end - start))
+            count = sum(1 for _ in _equations(traced.jaxpr.jaxpr))
+            found["equations"].add(peer, count)
     return found
+
+
+def _now() -> np.ndarray:
+    return np.array([time.perf_counter(), time.process_time()])
 
 
 def _equations(jaxpr: jax.extend.core.Jaxpr) -> Iterator[Any]:
