@@ -40,6 +40,7 @@ class Param:
         bad: tells, for a float, whether it is outside the domain.
         bad_array: the same for a NumPy array, elementwise.
         integer: whether it is a count: floats are truncated as in NumPy.
+        above_zero: whether 0 is illegal: what would be flushed to 0 is kept above it.
         core: how many trailing axes belong to one draw (1 for ``pvals``).
     """
 
@@ -48,6 +49,7 @@ class Param:
     bad: Callable[[Any], bool]
     bad_array: Callable[[np.ndarray], np.ndarray]
     integer: bool = False
+    above_zero: bool = False
     core: int = 0
 
 
@@ -68,7 +70,14 @@ def real(name: str, *, core: int = 0) -> Param:
 
 def positive(name: str, *, core: int = 0) -> Param:
     """A parameter ``> 0``; ``nan`` passes and gives ``nan``."""
-    return Param(name, "must be > 0", lambda x: x <= 0, lambda x: x <= 0, core=core)
+    return Param(
+        name,
+        "must be > 0",
+        lambda x: x <= 0,
+        lambda x: x <= 0,
+        above_zero=True,
+        core=core,
+    )
 
 
 def nonnegative(name: str, *, core: int = 0) -> Param:
@@ -319,7 +328,7 @@ def _host_array(who: str, param: Param, value: Any) -> np.ndarray:
         array = array.astype(float)
     if param.bad_array(array).any():
         _errors.value_error(who, f"{param.name} {param.must}", value)
-    return array
+    return _above_zero(array) if param.above_zero else array
 
 
 def _host_integers(who: str, param: Param, array: np.ndarray) -> np.ndarray:
@@ -338,16 +347,14 @@ def _host_integers(who: str, param: Param, array: np.ndarray) -> np.ndarray:
     return array.astype(default_dtype(int))
 
 
-def device_param(who: str, name: str, value: Array, core: int = 0) -> Array:
-    """Checks what can be checked of a JAX array: its dtype and rank."""
+def device_param(who: str, name: str, value: Array) -> Array:
+    """Checks what can be checked of a JAX array: its dtype."""
     if not (
         jnp.issubdtype(value.dtype, jnp.floating)
         or jnp.issubdtype(value.dtype, jnp.integer)
         or value.dtype == jnp.bool_
     ):
         _errors.type_error(who, f"{name} must be real numbers", value)
-    if value.ndim < core:
-        _errors.value_error(who, f"{name} must have {core} or more axes", value)
     return value
 
 
@@ -362,34 +369,35 @@ def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
     for domain, value in zip(law.params, values, strict=True):
         kind = type(value)
         if (kind is float or kind is int) and not domain.integer and not domain.core:
-            if kind is int:
-                value = float(value)  # one compiled program for 1 and 1.0
+            value = float(value)  # one compiled program for 1 and 1.0
             if domain.bad(value):
                 _errors.value_error(who, f"{domain.name} {domain.must}", value)
-        elif isinstance(value, jax.Array):
-            value = device_param(who, domain.name, value, domain.core)
-            if value.ndim > domain.core:
-                shapes.append(value.shape[: value.ndim - domain.core])
+            if domain.above_zero and value < 1e-30:  # rarely a closer look
+                value = float(_above_zero(np.asarray(value)))
+            params.append(value)
+            continue
+        if isinstance(value, jax.Array):
+            value = device_param(who, domain.name, value)
         elif holds_jax_array(value):
-            value = device_param(who, domain.name, jnp.asarray(value), domain.core)
-            if value.ndim > domain.core:
-                shapes.append(value.shape[: value.ndim - domain.core])
+            value = device_param(who, domain.name, jnp.asarray(value))
         else:
             value = _host_array(who, domain, value)
-            if value.ndim < domain.core:
-                must = f"{domain.name} must have {domain.core} or more axes"
-                _errors.value_error(who, must, value)
-            if value.ndim > domain.core:
-                shapes.append(value.shape[: value.ndim - domain.core])
+        if value.ndim < domain.core:
+            must = f"{domain.name} must have {domain.core} or more axes"
+            _errors.value_error(who, must, value)
+        if value.ndim > domain.core:
+            shapes.append(value.shape[: value.ndim - domain.core])
         params.append(value)
+    batch = broadcast(who, shapes) if shapes else ()
     if law.check is not None:
-        law.check(
-            who,
-            *(None if isinstance(p, jax.Array) else p for p in params),
-        )
-    if not shapes:
-        return params, ()
-    return params, broadcast(who, shapes)
+        law.check(who, *(None if isinstance(p, jax.Array) else p for p in params))
+    return params, batch
+
+
+def _above_zero(array: np.ndarray) -> np.ndarray:
+    """Keeps positive numbers that JAX's default float would flush to 0 above it."""
+    least = 64 * np.finfo(default_dtype(float)).tiny  # a law may take its half
+    return np.where((array > 0) & (array < least), least, array)
 
 
 def holds_jax_array(value: Any) -> bool:
