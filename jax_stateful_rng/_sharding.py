@@ -37,7 +37,7 @@ def check(who: str, name: str, sharding: Any, shape: Shape) -> None:
         _errors.type_error(who, must, sharding, fix)
     try:
         sharding.shard_shape(shape)
-    except ValueError as error:
+    except (IndexError, ValueError) as error:  # too many axes, or odd
         must = f"{name} must fit the shape {shape}"
         raise ValueError(_errors.message(who, must, str(sharding))) from error
 
