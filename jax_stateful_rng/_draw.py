@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 from . import _counter, _errors, _internals, _sharding
 from ._typing import Array, DTypeLike, Lock, OutSharding, Shape, Size
@@ -461,13 +462,13 @@ class Draws:
         params, batch = bind(who, law, values)
         shape = result_shape(who, size, batch)
         found = result_dtype(who, dtype, law.result == "integer")
-        result: Array
-        if out_sharding is None:
-            result = step(self, who, program(law.sample, shape, found), *params)
-        else:
-            key = _sharding.on_mesh_of(out_sharding, step(self, who, _key_program()))
-            place = _sharding.placed(law.sample, out_sharding, shape, found)
-            result = place(key, *params)
+        result: Array = step(
+            self,
+            who,
+            program(law.sample, shape, found),
+            *params,
+            out_sharding=out_sharding,
+        )
         return result
 
 
@@ -519,7 +520,13 @@ def _key_itself(key: Array) -> Array:
     return key
 
 
-def step(rng: Draws, who: str, program: Program, *params: Any) -> Any:
+def step(
+    rng: Draws,
+    who: str,
+    program: Program,
+    *params: Any,
+    out_sharding: OutSharding = None,
+) -> Any:
     """Runs one program at the generator's place and moves the generator on by one.
 
     Args:
@@ -527,14 +534,18 @@ def step(rng: Draws, who: str, program: Program, *params: Any) -> Any:
         who: the call, for errors.
         program: what `program` returns.
         *params: arrays and numbers.
+        out_sharding: where the result is to lie.
 
     Raises:
         ValueError: if the generator is batched, or stands where JAX would repeat or
-            share its draws; the counter has not moved then.
+            share its draws, or if ``out_sharding`` does not fit the result; the
+            counter has not moved then.
     """
     base_key, counter = rng.base_key, rng.counter
     if base_key.ndim:
         _errors.batched_generator(who, base_key.shape)
+    if out_sharding is not None:
+        return _placed_step(rng, who, program, params, out_sharding)
     if isinstance(counter, jax.core.Tracer):
         check_place(who, rng)
         result, new = program.fused(base_key, counter[...], *params)
@@ -569,6 +580,20 @@ def _fast_step(rng: Draws, program: Program, params: Sequence[Any]) -> Any:
         result, new = program.fused(base_key, old, *params)
         _internals.put_buffer(counter, new)
     return result
+
+
+def _placed_step(
+    rng: Draws,
+    who: str,
+    program: Program,
+    params: Sequence[Any],
+    out_sharding: NamedSharding | PartitionSpec,
+) -> Any:
+    any_key = jax.ShapeDtypeStruct((), rng.base_key.dtype)
+    shape = jax.eval_shape(program.sample, any_key, *params).shape
+    _sharding.check(who, "out_sharding", out_sharding, shape)
+    key = _sharding.on_mesh_of(out_sharding, step(rng, who, _key_program()))
+    return _sharding.placed(program.sample, out_sharding)(key, *params)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import numpy as np
 from jax.scipy.special import i0e, i1e
 
 from .._draw import Draws, law, nonnegative, real
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _bulk, _noise
 from ._noise import fit
 
@@ -25,6 +25,7 @@ class Circular(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the von Mises distribution, the normal law of the circle.
 
@@ -41,6 +42,7 @@ class Circular(Draws):
             kappa: the concentration :math:`\kappa`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``, of angles in :math:`[-\pi, \pi]`. ``nan`` where
@@ -60,7 +62,7 @@ class Circular(Draws):
             (1979), with the angles by the half-angle's tangent, which keeps its digits
             at any concentration.
         """
-        return self._draw(_vonmises, size, dtype, mu, kappa)
+        return self._draw(_vonmises, size, dtype, mu, kappa, out_sharding=out_sharding)
 
 
 _WHOLE_TURN = 2 * math.pi

@@ -12,7 +12,7 @@ from jax.scipy.special import log_ndtr
 
 from .. import _errors
 from .._draw import Draws, Known, law, nonnegative, positive, real
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _noise
 from ._noise import fit, words
 from .simple import refuse_out
@@ -22,7 +22,12 @@ class Continuous(Draws):
     """The methods of a generator that draw real numbers."""
 
     def exponential(
-        self, scale: RealLike = 1.0, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        scale: RealLike = 1.0,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the exponential distribution.
 
@@ -38,6 +43,7 @@ class Continuous(Draws):
             scale: the mean :math:`\beta`, not the rate; >= 0, and 0 gives 0.
             size: result shape; ``None`` gives that of ``scale``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -54,7 +60,7 @@ class Continuous(Draws):
         References:
             Inversion.
         """
-        return self._draw(_exponential, size, dtype, scale)
+        return self._draw(_exponential, size, dtype, scale, out_sharding=out_sharding)
 
     def standard_exponential(
         self,
@@ -62,6 +68,8 @@ class Continuous(Draws):
         dtype: DTypeLike = float,
         method: str = "zig",
         out: None = None,
+        *,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the exponential distribution of mean 1.
 
@@ -73,6 +81,7 @@ class Continuous(Draws):
             method: ``"zig"`` or ``"inv"``, for NumPy's signature: both give the same
                 numbers, by inversion.
             out: only for NumPy's signature; must be ``None``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``, of positive numbers.
@@ -93,7 +102,7 @@ class Continuous(Draws):
         if method not in ("zig", "inv"):
             must = "method must be 'zig' or 'inv'"
             _errors.value_error("rng.standard_exponential", must, method)
-        return self._draw(_standard_exponential, size, dtype)
+        return self._draw(_standard_exponential, size, dtype, out_sharding=out_sharding)
 
     def normal(
         self,
@@ -102,6 +111,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the normal (Gaussian) distribution.
 
@@ -117,6 +127,7 @@ class Continuous(Draws):
             scale: the standard deviation :math:`\sigma`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -133,10 +144,15 @@ class Continuous(Draws):
         References:
             Inversion; Giles, "Approximating the erfinv function" (2012).
         """
-        return self._draw(_normal, size, dtype, loc, scale)
+        return self._draw(_normal, size, dtype, loc, scale, out_sharding=out_sharding)
 
     def standard_normal(
-        self, size: Size = None, dtype: DTypeLike = float, out: None = None
+        self,
+        size: Size = None,
+        dtype: DTypeLike = float,
+        out: None = None,
+        *,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the normal distribution of mean 0 and standard deviation 1.
 
@@ -147,6 +163,7 @@ class Continuous(Draws):
             size: result shape; ``None`` gives a 0-d array.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
             out: only for NumPy's signature; must be ``None``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``.
@@ -163,7 +180,7 @@ class Continuous(Draws):
             As `normal`.
         """
         refuse_out("rng.standard_normal", out)
-        return self._draw(_standard_normal, size, dtype)
+        return self._draw(_standard_normal, size, dtype, out_sharding=out_sharding)
 
     def lognormal(
         self,
@@ -172,6 +189,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the log-normal distribution.
 
@@ -188,6 +206,7 @@ class Continuous(Draws):
             sigma: its standard deviation :math:`\sigma`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``sigma`` is
@@ -204,7 +223,9 @@ class Continuous(Draws):
         References:
             The exponential of a normal by inversion.
         """
-        return self._draw(_lognormal, size, dtype, mean, sigma)
+        return self._draw(
+            _lognormal, size, dtype, mean, sigma, out_sharding=out_sharding
+        )
 
     def laplace(
         self,
@@ -213,6 +234,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Laplace (double exponential) distribution.
 
@@ -227,6 +249,7 @@ class Continuous(Draws):
             scale: the mean distance :math:`b` from it; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -243,7 +266,7 @@ class Continuous(Draws):
         References:
             An exponential with a random sign.
         """
-        return self._draw(_laplace, size, dtype, loc, scale)
+        return self._draw(_laplace, size, dtype, loc, scale, out_sharding=out_sharding)
 
     def logistic(
         self,
@@ -252,6 +275,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the logistic distribution.
 
@@ -266,6 +290,7 @@ class Continuous(Draws):
             scale: :math:`s`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -282,7 +307,7 @@ class Continuous(Draws):
         References:
             Inversion: log(u / (1 - u)), both to full precision near 0.
         """
-        return self._draw(_logistic, size, dtype, loc, scale)
+        return self._draw(_logistic, size, dtype, loc, scale, out_sharding=out_sharding)
 
     def gumbel(
         self,
@@ -291,6 +316,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Gumbel distribution (of maxima).
 
@@ -305,6 +331,7 @@ class Continuous(Draws):
             scale: :math:`\beta`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -321,10 +348,15 @@ class Continuous(Draws):
         References:
             -log of an exponential.
         """
-        return self._draw(_gumbel, size, dtype, loc, scale)
+        return self._draw(_gumbel, size, dtype, loc, scale, out_sharding=out_sharding)
 
     def pareto(
-        self, a: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        a: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Pareto II (Lomax) distribution, which starts at 0.
 
@@ -339,6 +371,7 @@ class Continuous(Draws):
             a: the exponent; > 0.
             size: result shape; ``None`` gives that of ``a``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``a`` is
@@ -355,10 +388,15 @@ class Continuous(Draws):
         References:
             Inversion: expm1 of an exponential.
         """
-        return self._draw(_pareto, size, dtype, a)
+        return self._draw(_pareto, size, dtype, a, out_sharding=out_sharding)
 
     def power(
-        self, a: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        a: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the power distribution on [0, 1].
 
@@ -372,6 +410,7 @@ class Continuous(Draws):
             a: the exponent; > 0.
             size: result shape; ``None`` gives that of ``a``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``a`` is
@@ -388,10 +427,15 @@ class Continuous(Draws):
         References:
             Inversion: exp of minus an exponential.
         """
-        return self._draw(_power, size, dtype, a)
+        return self._draw(_power, size, dtype, a, out_sharding=out_sharding)
 
     def rayleigh(
-        self, scale: RealLike = 1.0, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        scale: RealLike = 1.0,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Rayleigh distribution.
 
@@ -405,6 +449,7 @@ class Continuous(Draws):
             scale: the mode :math:`\sigma`; >= 0.
             size: result shape; ``None`` gives that of ``scale``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``scale`` is
@@ -421,9 +466,15 @@ class Continuous(Draws):
         References:
             The root of an exponential.
         """
-        return self._draw(_rayleigh, size, dtype, scale)
+        return self._draw(_rayleigh, size, dtype, scale, out_sharding=out_sharding)
 
-    def standard_cauchy(self, size: Size = None, *, dtype: DTypeLike = float) -> Array:
+    def standard_cauchy(
+        self,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
+    ) -> Array:
         r"""Draw from the Cauchy distribution of centre 0 and half-width 1.
 
         The density is
@@ -435,6 +486,7 @@ class Continuous(Draws):
         Args:
             size: result shape; ``None`` gives a 0-d array.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``.
@@ -447,7 +499,7 @@ class Continuous(Draws):
         References:
             Inversion, by the tangent of angles up to 45 degrees.
         """
-        return self._draw(_standard_cauchy, size, dtype)
+        return self._draw(_standard_cauchy, size, dtype, out_sharding=out_sharding)
 
     def triangular(
         self,
@@ -457,6 +509,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the triangular distribution.
 
@@ -476,6 +529,7 @@ class Continuous(Draws):
             right: the upper end.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device value breaks
@@ -493,7 +547,9 @@ class Continuous(Draws):
         References:
             Inversion.
         """
-        return self._draw(_triangular, size, dtype, left, mode, right)
+        return self._draw(
+            _triangular, size, dtype, left, mode, right, out_sharding=out_sharding
+        )
 
     def wald(
         self,
@@ -502,6 +558,7 @@ class Continuous(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Wald (inverse Gaussian) distribution.
 
@@ -517,6 +574,7 @@ class Continuous(Draws):
             scale: :math:`\lambda`; > 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``, of positive numbers. ``nan`` where a traced or
@@ -535,10 +593,15 @@ class Continuous(Draws):
             transformations with multiple roots" (1976), with the roots as mean / r and
             mean * r: the difference that is in print cancels for a large mean.
         """
-        return self._draw(_wald, size, dtype, mean, scale)
+        return self._draw(_wald, size, dtype, mean, scale, out_sharding=out_sharding)
 
     def weibull(
-        self, a: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        a: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Weibull distribution of scale 1.
 
@@ -552,6 +615,7 @@ class Continuous(Draws):
             a: the shape; >= 0, and 0 gives 0.
             size: result shape; ``None`` gives that of ``a``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``a`` is
@@ -568,7 +632,7 @@ class Continuous(Draws):
         References:
             Inversion: a power of an exponential.
         """
-        return self._draw(_weibull, size, dtype, a)
+        return self._draw(_weibull, size, dtype, a, out_sharding=out_sharding)
 
 
 # --- Laws of one word, by inversion ------------------------------------------------

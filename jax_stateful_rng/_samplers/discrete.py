@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _errors
 from .._draw import Draws, Known, count, default_dtype, interval, law
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _counts, _noise
 from ._bulk import reject
 from ._counts import INVALID, around_mean, either, integer_of, largest_of, saturated
@@ -22,7 +22,13 @@ class Discrete(Draws):
     """The methods of a generator that draw counts."""
 
     def binomial(
-        self, n: RealLike, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+        self,
+        n: RealLike,
+        p: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the binomial distribution: successes in ``n`` trials.
 
@@ -40,6 +46,7 @@ class Discrete(Draws):
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64. Where the
                 result does not fit a smaller one, it is the largest value.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. -1 where a traced or device value breaks the
@@ -57,10 +64,15 @@ class Discrete(Draws):
             Mean below 10: inversion. Above: transformed rejection, BTRS of Hörmann,
             "The generation of binomial random variates" (1993).
         """
-        return self._draw(_binomial, size, dtype, n, p)
+        return self._draw(_binomial, size, dtype, n, p, out_sharding=out_sharding)
 
     def geometric(
-        self, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+        self,
+        p: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the geometric distribution: trials until the first success.
 
@@ -72,6 +84,7 @@ class Discrete(Draws):
             p: probability of success in one trial; in (0, 1].
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. What is too large for the dtype becomes its
@@ -92,7 +105,7 @@ class Discrete(Draws):
             section X.2. With a small ``p`` the number is drawn in two digits, since a
             float32 has not all integers above ``2**24``.
         """
-        return self._draw(_geometric, size, dtype, p)
+        return self._draw(_geometric, size, dtype, p, out_sharding=out_sharding)
 
     def hypergeometric(
         self,
@@ -102,6 +115,7 @@ class Discrete(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the hypergeometric distribution: the good ones in a sample.
 
@@ -118,6 +132,7 @@ class Discrete(Draws):
             nsample: size of the sample; an integer from 0 to ``ngood + nbad``.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. -1 where traced or device values break the
@@ -136,10 +151,23 @@ class Discrete(Draws):
             Mean below 10: inversion. Above: transformed rejection with the hat of
             BTRS (see `binomial`), raised a little.
         """
-        return self._draw(_hypergeometric, size, dtype, ngood, nbad, nsample)
+        return self._draw(
+            _hypergeometric,
+            size,
+            dtype,
+            ngood,
+            nbad,
+            nsample,
+            out_sharding=out_sharding,
+        )
 
     def logseries(
-        self, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+        self,
+        p: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the logarithmic series distribution.
 
@@ -152,6 +180,7 @@ class Discrete(Draws):
                 float is taken as the largest number below 1.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. What is too large for the dtype becomes its
@@ -170,10 +199,16 @@ class Discrete(Draws):
             :math:`U` uniform; Kemp, "Efficient generation of logarithmically
             distributed pseudo-random variables" (1981).
         """
-        return self._draw(_logseries, size, dtype, p)
+        return self._draw(_logseries, size, dtype, p, out_sharding=out_sharding)
 
     def negative_binomial(
-        self, n: RealLike, p: RealLike, size: Size = None, *, dtype: DTypeLike = int
+        self,
+        n: RealLike,
+        p: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the negative binomial distribution: failures before success ``n``.
 
@@ -191,6 +226,7 @@ class Discrete(Draws):
                 `poisson`.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. What is too large for the dtype becomes its
@@ -209,10 +245,17 @@ class Discrete(Draws):
             ``(1 - p) / p``; Devroye, "Non-Uniform Random Variate Generation" (1986),
             section X.4.
         """
-        return self._draw(_negative_binomial, size, dtype, n, p)
+        return self._draw(
+            _negative_binomial, size, dtype, n, p, out_sharding=out_sharding
+        )
 
     def poisson(
-        self, lam: RealLike = 1.0, size: Size = None, *, dtype: DTypeLike = int
+        self,
+        lam: RealLike = 1.0,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Poisson distribution.
 
@@ -229,6 +272,7 @@ class Discrete(Draws):
                 under x64.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. What is too large for the dtype becomes its
@@ -249,9 +293,16 @@ class Discrete(Draws):
             transformed rejection method for generating Poisson random variables"
             (1993), with the hat of his BTRS (see `binomial`), which covers the law.
         """
-        return self._draw(_poisson, size, dtype, lam)
+        return self._draw(_poisson, size, dtype, lam, out_sharding=out_sharding)
 
-    def zipf(self, a: RealLike, size: Size = None, *, dtype: DTypeLike = int) -> Array:
+    def zipf(
+        self,
+        a: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
+    ) -> Array:
         r"""Draw from the Zipf (zeta) distribution.
 
         The mass function is
@@ -265,6 +316,7 @@ class Discrete(Draws):
             a: the exponent; > 1. The law has a mean only where it is > 2.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. What is too large for the dtype becomes its
@@ -284,7 +336,7 @@ class Discrete(Draws):
             Rejection from a Pareto law; Devroye, "Non-Uniform Random Variate
             Generation" (1986), page 551.
         """
-        return self._draw(_zipf, size, dtype, a)
+        return self._draw(_zipf, size, dtype, a, out_sharding=out_sharding)
 
 
 _Description: TypeAlias = tuple[Array, Array, Array, Sequence[Array]]

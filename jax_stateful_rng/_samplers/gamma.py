@@ -10,7 +10,7 @@ from jax import lax
 from jax.scipy.special import digamma
 
 from .._draw import Draws, law, nonnegative, positive
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _bulk, _noise
 from ._noise import fit, words
 from .simple import refuse_out
@@ -25,6 +25,8 @@ class GammaFamily(Draws):
         size: Size = None,
         dtype: DTypeLike = float,
         out: None = None,
+        *,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the gamma distribution of scale 1.
 
@@ -39,6 +41,7 @@ class GammaFamily(Draws):
             size: result shape; ``None`` gives that of ``shape``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
             out: only for NumPy's signature; must be ``None``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``shape`` is
@@ -57,7 +60,9 @@ class GammaFamily(Draws):
             As `gamma`.
         """
         refuse_out("rng.standard_gamma", out)
-        return self._draw(_standard_gamma, size, dtype, shape)
+        return self._draw(
+            _standard_gamma, size, dtype, shape, out_sharding=out_sharding
+        )
 
     def gamma(
         self,
@@ -66,6 +71,7 @@ class GammaFamily(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the gamma distribution.
 
@@ -80,6 +86,7 @@ class GammaFamily(Draws):
             scale: the scale :math:`\theta`; >= 0, and 0 gives 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device parameter is
@@ -102,7 +109,7 @@ class GammaFamily(Draws):
             (2000). Figurnov, Mohamed and Mnih, "Implicit reparameterization
             gradients" (2018).
         """
-        return self._draw(_gamma, size, dtype, shape, scale)
+        return self._draw(_gamma, size, dtype, shape, scale, out_sharding=out_sharding)
 
     def beta(
         self,
@@ -111,6 +118,7 @@ class GammaFamily(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the beta distribution.
 
@@ -125,6 +133,7 @@ class GammaFamily(Draws):
             b: beta; > 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``, of numbers in [0, 1]: of tiny parameters the
@@ -146,10 +155,15 @@ class GammaFamily(Draws):
         """
         if isinstance(a, float) and isinstance(b, float) and 0 < min(a, b) < _TINY:
             a, b = _lifted(a, b)
-        return self._draw(_beta, size, dtype, a, b)
+        return self._draw(_beta, size, dtype, a, b, out_sharding=out_sharding)
 
     def chisquare(
-        self, df: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        df: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the chi-square distribution.
 
@@ -163,6 +177,7 @@ class GammaFamily(Draws):
             df: the degrees of freedom :math:`\nu`; > 0, not only integers.
             size: result shape; ``None`` gives that of ``df``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device ``df`` is not
@@ -179,7 +194,7 @@ class GammaFamily(Draws):
         References:
             Twice a gamma of shape :math:`\nu/2`.
         """
-        return self._draw(_chisquare, size, dtype, df)
+        return self._draw(_chisquare, size, dtype, df, out_sharding=out_sharding)
 
     def f(
         self,
@@ -188,6 +203,7 @@ class GammaFamily(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the F distribution.
 
@@ -204,6 +220,7 @@ class GammaFamily(Draws):
             dfden: those of the denominator, :math:`n`; > 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``; infinite degrees of freedom give the limit,
@@ -222,10 +239,15 @@ class GammaFamily(Draws):
             A quotient of gammas, in which the logarithms are subtracted where they
             are tiny.
         """
-        return self._draw(_f, size, dtype, dfnum, dfden)
+        return self._draw(_f, size, dtype, dfnum, dfden, out_sharding=out_sharding)
 
     def standard_t(
-        self, df: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        df: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from Student's t distribution.
 
@@ -240,6 +262,7 @@ class GammaFamily(Draws):
             df: the degrees of freedom :math:`\nu`; > 0, not only integers.
             size: result shape; ``None`` gives that of ``df``.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``; infinite ``df`` gives a normal, where NumPy
@@ -256,7 +279,7 @@ class GammaFamily(Draws):
         References:
             A normal over the root of a gamma of shape and rate :math:`\nu/2`.
         """
-        return self._draw(_standard_t, size, dtype, df)
+        return self._draw(_standard_t, size, dtype, df, out_sharding=out_sharding)
 
 
 # --- The gamma law in two factors --------------------------------------------------

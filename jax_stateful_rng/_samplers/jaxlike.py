@@ -18,7 +18,7 @@ from .._draw import (
     result_shape,
     step,
 )
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _choice, _noise
 from .continuous import standard_normal_noise
 from .permutations import axis_of
@@ -31,7 +31,14 @@ _DRAWS_BY_TABLE = 4
 class JaxLike(Draws):
     """The methods of a generator that have their names from ``jax.random``."""
 
-    def categorical(self, logits: RealLike, axis: int = -1, size: Size = None) -> Array:
+    def categorical(
+        self,
+        logits: RealLike,
+        axis: int = -1,
+        size: Size = None,
+        *,
+        out_sharding: OutSharding = None,
+    ) -> Array:
         r"""Draw indices with probabilities in proportion to the exponential of logits.
 
         .. math:: P(i) = e^{l_i} / \sum_j e^{l_j}.
@@ -45,6 +52,7 @@ class JaxLike(Draws):
             axis: the axis of the categories.
             size: result shape; ``None`` gives the shape of the batch, which must
                 broadcast to any other.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             Indices in JAX's default integer dtype. A nan or an infinite logit that
@@ -78,7 +86,13 @@ class JaxLike(Draws):
             _check_logits(who, values, axis)
         batch = values.shape[:axis] + values.shape[axis + 1 :]
         shape = result_shape(who, size, batch)
-        drawn: Array = step(self, who, program(_categorical, shape, axis), values)
+        drawn: Array = step(
+            self,
+            who,
+            program(_categorical, shape, axis),
+            values,
+            out_sharding=out_sharding,
+        )
         return drawn
 
     def orthogonal(
@@ -88,6 +102,7 @@ class JaxLike(Draws):
         m: int | None = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw matrices uniform on the orthogonal group (by Haar's measure).
 
@@ -97,6 +112,7 @@ class JaxLike(Draws):
             m: the number of columns, ``n`` by default. Where it is another number,
                 the columns, or the rows if these are fewer, are orthonormal.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``(*size, n, m)``.
@@ -123,7 +139,7 @@ class JaxLike(Draws):
         shape = result_shape(who, size, ())
         found = result_dtype(who, dtype, integer=False)
         matrices = program(_orthogonal, shape, rows, columns, found)
-        drawn: Array = step(self, who, matrices)
+        drawn: Array = step(self, who, matrices, out_sharding=out_sharding)
         return drawn
 
 

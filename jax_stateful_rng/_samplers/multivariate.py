@@ -23,7 +23,7 @@ from .._draw import (
     law,
     real,
 )
-from .._typing import Array, DTypeLike, RealLike, Shape, Size, SVDMethod
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size, SVDMethod
 from . import _noise
 from ._choice import random_order
 from ._counts import INVALID, largest_of, saturated
@@ -35,7 +35,12 @@ class Multivariate(Draws):
     """The methods of a generator that draw vectors."""
 
     def dirichlet(
-        self, alpha: RealLike, size: Size = None, *, dtype: DTypeLike = float
+        self,
+        alpha: RealLike,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the Dirichlet distribution: shares that sum to 1.
 
@@ -52,6 +57,7 @@ class Multivariate(Draws):
             size: result shape without the axis of ``alpha``; ``None`` gives one
                 vector.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``(*size, k)``. All zeros where every ``alpha`` is 0.
@@ -76,7 +82,7 @@ class Multivariate(Draws):
             fix = "Write alpha=[a, b, ...]."
             _errors.type_error("rng.dirichlet", "alpha must be a vector", alpha, fix)
         _one_axis("rng.dirichlet", "alpha", alpha)
-        return self._draw(_dirichlet, size, dtype, alpha)
+        return self._draw(_dirichlet, size, dtype, alpha, out_sharding=out_sharding)
 
     def multinomial(
         self,
@@ -85,6 +91,7 @@ class Multivariate(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the multinomial distribution: ``n`` trials over ``k`` categories.
 
@@ -106,6 +113,7 @@ class Multivariate(Draws):
             size: result shape without the last axis; ``None`` gives that of the
                 parameters.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``(*size, k)``, whose last axis sums to ``n``. -1 in the
@@ -130,7 +138,9 @@ class Multivariate(Draws):
         if pvals.ndim == 0 or pvals.shape[-1] == 0:
             must = "pvals must have a last axis with one entry or more"
             _errors.value_error("rng.multinomial", must, pvals)
-        return self._draw(_multinomial, size, dtype, n, pvals)
+        return self._draw(
+            _multinomial, size, dtype, n, pvals, out_sharding=out_sharding
+        )
 
     def multivariate_hypergeometric(
         self,
@@ -140,6 +150,7 @@ class Multivariate(Draws):
         method: Literal["marginals", "count"] = "marginals",
         *,
         dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw the colours in a sample that is taken without replacement.
 
@@ -159,6 +170,7 @@ class Multivariate(Draws):
                 items, for few items of many colours: it needs memory for
                 ``sum(colors)`` numbers a draw, and ``colors`` known on the host.
             dtype: an integer dtype; ``int`` is int32, or int64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``(*size, k)``, whose last axis sums to ``nsample``. -1
@@ -191,13 +203,20 @@ class Multivariate(Draws):
         if sample.ndim:
             _errors.value_error(who, "nsample must be one integer", nsample)
         if method == "marginals":
-            return self._draw(_multivariate_hypergeometric, size, dtype, colors, sample)
+            return self._draw(
+                _multivariate_hypergeometric,
+                size,
+                dtype,
+                colors,
+                sample,
+                out_sharding=out_sharding,
+            )
         if isinstance(colors, jax.Array):
             must = "colors must be known on the host for method='count'"
             fix = "Write method='marginals', or pass a list or a NumPy array."
             _errors.type_error(who, must, colors, fix)
         law = _by_count(max(0, sum(colors.tolist())))
-        return self._draw(law, size, dtype, colors, sample)
+        return self._draw(law, size, dtype, colors, sample, out_sharding=out_sharding)
 
     def multivariate_normal(
         self,
@@ -209,6 +228,7 @@ class Multivariate(Draws):
         *,
         method: SVDMethod = "svd",
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the multivariate normal distribution.
 
@@ -235,6 +255,7 @@ class Multivariate(Draws):
             tol: the tolerance of the check.
             method: ``"svd"``, ``"eigh"`` (faster) or ``"cholesky"`` (the fastest).
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``(*size, k)``. A traced or device ``cov`` is not
@@ -271,9 +292,16 @@ class Multivariate(Draws):
             must = f"cov must have as many rows as mean has entries, {mean.shape[0]}"
             _errors.value_error(who, must, cov)
         if isinstance(cov, jax.Array):
-            return self._draw(_BY_COVARIANCE[method], size, dtype, mean, cov)
+            return self._draw(
+                _BY_COVARIANCE[method],
+                size,
+                dtype,
+                mean,
+                cov,
+                out_sharding=out_sharding,
+            )
         root = _host_root(who, cov.astype(float), check_valid, tol, method)
-        return self._draw(_BY_ROOT, size, dtype, mean, root)
+        return self._draw(_BY_ROOT, size, dtype, mean, root, out_sharding=out_sharding)
 
 
 # --- What arguments may be ---------------------------------------------------------

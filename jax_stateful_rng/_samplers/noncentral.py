@@ -6,7 +6,7 @@ import numpy as np
 from jax import lax
 
 from .._draw import Draws, law, nonnegative, positive
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _noise
 from ._noise import fit, words
 from .discrete import poisson
@@ -23,6 +23,7 @@ class Noncentral(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the noncentral chi-square distribution.
 
@@ -40,6 +41,7 @@ class Noncentral(Draws):
             nonc: the noncentrality :math:`\lambda`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device parameter
@@ -60,7 +62,9 @@ class Noncentral(Draws):
             volume 2 (1995), chapter 29: a squared normal and a central chi-square;
             a Poisson mixture of these below one degree of freedom.
         """
-        return self._draw(_noncentral_chisquare, size, dtype, df, nonc)
+        return self._draw(
+            _noncentral_chisquare, size, dtype, df, nonc, out_sharding=out_sharding
+        )
 
     def noncentral_f(
         self,
@@ -70,6 +74,7 @@ class Noncentral(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw from the noncentral F distribution.
 
@@ -89,6 +94,7 @@ class Noncentral(Draws):
             nonc: the noncentrality :math:`\lambda` of the numerator; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device parameter
@@ -106,7 +112,9 @@ class Noncentral(Draws):
         References:
             As `noncentral_chisquare`.
         """
-        return self._draw(_noncentral_f, size, dtype, dfnum, dfden, nonc)
+        return self._draw(
+            _noncentral_f, size, dtype, dfnum, dfden, nonc, out_sharding=out_sharding
+        )
 
 
 def _factors(

@@ -18,7 +18,7 @@ from .._draw import (
     program,
     step,
 )
-from .._typing import Array, RealLike, Shape, Size
+from .._typing import Array, OutSharding, RealLike, Shape, Size
 from . import _choice
 from .simple import refuse_out, refuse_trace, static_int
 
@@ -114,7 +114,9 @@ class Permutations(Draws):
             chosen = step(self, who, taken, population, *params)
         return chosen
 
-    def permutation(self, x: RealLike, axis: int = 0) -> Array:
+    def permutation(
+        self, x: RealLike, axis: int = 0, *, out_sharding: OutSharding = None
+    ) -> Array:
         """Return a random permutation of an array, or of the integers below ``x``.
 
         The slices along ``axis`` change places as wholes; each of the n! orders has
@@ -124,6 +126,7 @@ class Permutations(Draws):
             x: an array, or an int that stands for ``arange(x)`` and must be known
                 before tracing.
             axis: the axis along which to permute.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of the shape and dtype of ``x``. Differentiable in ``x``.
@@ -145,10 +148,21 @@ class Permutations(Draws):
         if isinstance(population, int):
             if population < 0:
                 _errors.value_error(who, "x must be >= 0", population)
-            order: Array = step(self, who, program(_choice.random_order, (population,)))
+            order: Array = step(
+                self,
+                who,
+                program(_choice.random_order, (population,)),
+                out_sharding=out_sharding,
+            )
             return order
         axis = axis_of(who, axis, population.ndim)
-        permuted: Array = step(self, who, program(_permutation, axis), population)
+        permuted: Array = step(
+            self,
+            who,
+            program(_permutation, axis),
+            population,
+            out_sharding=out_sharding,
+        )
         return permuted
 
     def permuted(

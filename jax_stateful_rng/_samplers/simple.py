@@ -27,7 +27,7 @@ from .._draw import (
     result_shape,
     step,
 )
-from .._typing import Array, DTypeLike, RealLike, Shape, Size
+from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits
 
 
@@ -35,7 +35,12 @@ class Simple(Draws):
     """The methods of a generator that give random words, floats and integers."""
 
     def random(
-        self, size: Size = None, dtype: DTypeLike = float, out: None = None
+        self,
+        size: Size = None,
+        dtype: DTypeLike = float,
+        out: None = None,
+        *,
+        out_sharding: OutSharding = None,
     ) -> Array:
         """Draw floats uniform on [0, 1).
 
@@ -48,6 +53,7 @@ class Simple(Draws):
             dtype: float16, bfloat16, float32 or float64; ``float`` is float32, or
                 float64 under ``jax_enable_x64``.
             out: only for NumPy's signature; must be ``None``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size`` and the asked dtype.
@@ -63,7 +69,7 @@ class Simple(Draws):
             Array([0.09609699, 0.26730824, 0.5619041 ], dtype=float32)
         """
         refuse_out("rng.random", out)
-        return self._draw(_random, size, dtype)
+        return self._draw(_random, size, dtype, out_sharding=out_sharding)
 
     def uniform(
         self,
@@ -72,6 +78,7 @@ class Simple(Draws):
         size: Size = None,
         *,
         dtype: DTypeLike = float,
+        out_sharding: OutSharding = None,
     ) -> Array:
         """Draw floats uniform on [low, high).
 
@@ -86,6 +93,7 @@ class Simple(Draws):
                 finite and not negative.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size``. ``nan`` where a traced or device value breaks
@@ -101,7 +109,7 @@ class Simple(Draws):
             >>> x.shape, bool((x >= -1).all() and (x < 1).all())
             ((2, 3), True)
         """
-        return self._draw(_uniform, size, dtype, low, high)
+        return self._draw(_uniform, size, dtype, low, high, out_sharding=out_sharding)
 
     def integers(
         self,
@@ -110,6 +118,8 @@ class Simple(Draws):
         size: Size = None,
         dtype: DTypeLike = int,
         endpoint: bool = False,
+        *,
+        out_sharding: OutSharding = None,
     ) -> Array:
         r"""Draw integers uniform on [low, high), or [low, high] with ``endpoint``.
 
@@ -128,6 +138,7 @@ class Simple(Draws):
             dtype: any integer dtype or ``bool``; ``int`` is int32, or int64 under
                 ``jax_enable_x64``.
             endpoint: whether ``high`` itself may be drawn.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size`` and the asked dtype. Bounds on the device are
@@ -168,11 +179,21 @@ class Simple(Draws):
             last, closed = last if endpoint or 0 in shape else last - 1, True
         params = [_held(bound, found) for bound in (first, last)]
         drawn: Array = step(
-            self, who, program(_integers, shape, found, closed), *params
+            self,
+            who,
+            program(_integers, shape, found, closed),
+            *params,
+            out_sharding=out_sharding,
         )
         return drawn
 
-    def bits(self, size: Size = None, *, dtype: DTypeLike | None = None) -> Array:
+    def bits(
+        self,
+        size: Size = None,
+        *,
+        dtype: DTypeLike | None = None,
+        out_sharding: OutSharding = None,
+    ) -> Array:
         """Draw unsigned integers with every bit random.
 
         Bit for bit ``jax.random.bits(rng.key(), size, dtype)``. NumPy has no such
@@ -182,6 +203,7 @@ class Simple(Draws):
             size: result shape; ``None`` gives a 0-d array.
             dtype: an unsigned integer dtype; ``None`` is uint32, or uint64 under
                 ``jax_enable_x64``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size`` and the asked dtype.
@@ -202,7 +224,12 @@ class Simple(Draws):
             found = result_dtype(who, dtype, integer=True)
             if found.kind != "u":
                 _errors.type_error(who, "dtype must be an unsigned integer", dtype)
-        drawn: Array = step(self, who, program(_bits.bits, shape, 8 * found.itemsize))
+        drawn: Array = step(
+            self,
+            who,
+            program(_bits.bits, shape, 8 * found.itemsize),
+            out_sharding=out_sharding,
+        )
         return drawn
 
     def bytes(self, length: SupportsIndex) -> builtins.bytes:
@@ -235,7 +262,9 @@ class Simple(Draws):
         words = step(self, who, program(_bits.bits, (-(-number // 4),), 32))
         return np.asarray(words).astype("<u4").tobytes()[:number]
 
-    def bernoulli(self, p: RealLike = 0.5, size: Size = None) -> Array:
+    def bernoulli(
+        self, p: RealLike = 0.5, size: Size = None, *, out_sharding: OutSharding = None
+    ) -> Array:
         """Draw booleans that are true with probability ``p``.
 
         Decided by 64 random bits, where ``jax.random.bernoulli`` takes 23: exact for
@@ -244,6 +273,7 @@ class Simple(Draws):
         Args:
             p: the probability of ``True``; 0 <= p <= 1.
             size: result shape; ``None`` gives the shape of ``p``.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             A bool array of shape ``size``. A traced or device ``p`` that is negative
@@ -262,17 +292,28 @@ class Simple(Draws):
         params, batch = bind(who, _bernoulli, [p])
         shape = result_shape(who, size, batch)
         drawn: Array = step(
-            self, who, program(_bernoulli.sample, shape, np.dtype(bool)), *params
+            self,
+            who,
+            program(_bernoulli.sample, shape, np.dtype(bool)),
+            *params,
+            out_sharding=out_sharding,
         )
         return drawn
 
-    def rademacher(self, size: Size = None, *, dtype: DTypeLike = int) -> Array:
+    def rademacher(
+        self,
+        size: Size = None,
+        *,
+        dtype: DTypeLike = int,
+        out_sharding: OutSharding = None,
+    ) -> Array:
         """Draw signs: -1 or 1, each with probability 1/2.
 
         Args:
             size: result shape; ``None`` gives a 0-d array.
             dtype: a signed integer or a float dtype; ``int`` and ``float`` are JAX's
                 defaults.
+            out_sharding: where the result is to lie, each part made where it lies.
 
         Returns:
             An array of shape ``size`` and the asked dtype.
@@ -291,7 +332,9 @@ class Simple(Draws):
         found = result_dtype(who, dtype, integer)
         if found.kind == "u":
             _errors.type_error(who, "dtype must have a sign", dtype)
-        drawn: Array = step(self, who, program(_rademacher, shape, found))
+        drawn: Array = step(
+            self, who, program(_rademacher, shape, found), out_sharding=out_sharding
+        )
         return drawn
 
 
