@@ -10,25 +10,28 @@ from . import _bars, _bulk, _eager, _peers, _report, _timing, _traced
 _MODES = ("eager", "traced", "bulk")
 
 
-def _rows(mode: str, quick: bool) -> Iterator[_timing.Row]:
-    effort = _timing.QUICK if quick else _timing.FULL
-    if mode == "eager":
-        return _eager.rows(effort, quick=quick)
-    if mode == "traced":
-        return _traced.rows(effort, quick=quick)
-    return _bulk.rows(effort, quick=quick)
+def _rows(args: argparse.Namespace) -> Iterator[_timing.Row]:
+    effort = _timing.QUICK if args.quick else _timing.FULL
+    if args.command == "eager":
+        return _eager.rows(effort, quick=args.quick)
+    if args.command == "traced":
+        return _traced.rows(effort, quick=args.quick)
+    return _bulk.rows(effort, quick=args.quick, only=args.only, size=args.size)
 
 
-def _run(mode: str, quick: bool) -> _report.Report:
-    skipped = [*_peers.missing(), *(_bulk.skipped() if mode == "bulk" else ())]
+def _run(args: argparse.Namespace) -> _report.Report:
+    missing = _bulk.skipped() if args.command == "bulk" else ()
+    skipped = [*_peers.missing(), *missing]
     for name in skipped:
         print(f"skipped: {name}")
-    environment = _report.environment()
-    rows = []
-    for row in _rows(mode, quick):
+    rows: list[_timing.Row] = []
+    report = _report.Report(_report.environment(), args.quick, skipped, rows)
+    for row in _rows(args):
         rows.append(row)
         print(_report.line(row), flush=True)
-    return _report.Report(environment, quick, skipped, rows)
+        if args.json is not None:  # every time: a run may be stopped
+            report.save(args.json)
+    return report
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,6 +48,10 @@ def _parser() -> argparse.ArgumentParser:
         run = commands.add_parser(mode, parents=[output], help=f"measure {what}")
         run.add_argument("--quick", action="store_true", help="a smoke run")
         run.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+        if mode == "bulk":
+            about = "only what begins so: gamma"
+            run.add_argument("--only", default="", metavar="CASE", help=about)
+            run.add_argument("--size", type=int, help="only this many numbers")
     about = "write tables and a plot of saved JSON files"
     report = commands.add_parser("report", parents=[output], help=about)
     report.add_argument("files", nargs="+", type=Path)
@@ -57,9 +64,7 @@ def main() -> int:
     """Runs one command and returns the exit status: 1 where a bar fails."""
     args = _parser().parse_args()
     if args.command in _MODES:
-        reports = [_run(args.command, args.quick)]
-        if args.json is not None:
-            reports[0].save(args.json)
+        reports = [_run(args)]
     else:
         reports = _report.merged(_report.Report.load(path) for path in args.files)
     if args.command == "check":

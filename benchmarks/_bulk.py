@@ -287,24 +287,34 @@ def arrangement_calls(row: Arrangement, n: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def rows(effort: Effort, *, quick: bool) -> Iterator[Row]:
+def rows(
+    effort: Effort, *, quick: bool, only: str = "", size: int | None = None
+) -> Iterator[Row]:
     """Yields the rows of the bulk table.
 
     The time of the first call, which traces and compiles, then that of a call whose
     result is waited for.
+
+    Args:
+        effort: how long.
+        quick: a few rows only.
+        only: what the name of a case must begin with.
+        size: the only size, if any.
     """
     work: list[tuple[str, int, dict[str, Callable[[], Any]]]] = []
     for law in LAW_TABLE[2:5] if quick else LAW_TABLE:
         if hasattr(StatefulPRNG, law.method):
             sizes = law.sizes[:1] if quick else law.sizes
-            work += [(law.case, size, law_calls(law, size)) for size in sizes]
+            work += [(law.case, n, law_calls(law, n)) for n in sizes]
     for row in ARRANGEMENTS[:1] if quick else ARRANGEMENTS:
         if hasattr(StatefulPRNG, row.method):
             sizes = row.sizes[:1] if quick else row.sizes
             work += [(row.case, n, arrangement_calls(row, n)) for n in sizes]
-    for case, size, calls in work:
+    for case, n, calls in work:
+        if not case.startswith(only) or size not in (None, n):
+            continue
         compiled = {peer: call for peer, call in calls.items() if peer != NUMPY}
         samples = first_call(compiled, effort)
-        yield samples.row("bulk", case, str(size), "first call")
+        yield samples.row("bulk", case, str(n), "first call")
         samples = run_time(calls, effort, dispatch=False)
-        yield samples.row("bulk", case, str(size), "run")
+        yield samples.row("bulk", case, str(n), "run")
