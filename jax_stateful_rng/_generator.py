@@ -308,7 +308,8 @@ class StatefulPRNG(
         if state.counter.shape != self.counter.shape:
             _errors.value_error(who, "state must have a matching shape", state, fix)
         with self.lock:
-            self.counter[...] = jnp.asarray(state.counter)
+            here = self.counter[...]
+            self.counter[...] = _sharding.where(here, jnp.asarray(state.counter))
 
     def assert_in_sync(self) -> None:
         """Check that all processes of the run hold this generator at one place.

@@ -78,6 +78,16 @@ def beside(base_key: Array, counter: Array) -> Array:
     return placed
 
 
+def where(here: Array, new: Array) -> Array:
+    """Returns ``new`` on the devices of ``here``, if both are concrete."""
+    if isinstance(here, jax.core.Tracer) or isinstance(new, jax.core.Tracer):
+        return new
+    if new.sharding.device_set == here.sharding.device_set:
+        return new
+    moved: Array = jax.device_put(np.asarray(new), here.sharding)
+    return moved
+
+
 def on_mesh_of(sharding: Sharding | PartitionSpec, key: Array) -> Array:
     """Returns a single key ready to be split over ``sharding``."""
     if isinstance(key, jax.core.Tracer) or key.committed:

@@ -345,16 +345,81 @@ def test_children_without_a_collective(mesh):
     assert not COLLECTIVE.findall(split.lower(rng).compile().as_text())
 
 
+# --- out_sharding -------------------------------------------------------------------
+
+ARGUMENTS = {
+    "random": (16,),
+    "uniform": (0.0, 1.0, 16),
+    "normal": (0.0, 1.0, 16),
+    "integers": (0, 10, 16),
+    "bits": (16,),
+    "bernoulli": (0.5, 16),
+    "permutation": (16,),
+    "dirichlet": ([1.0, 2.0], 16),
+}
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit], ids=name_of_kind)
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_out_sharding(name, kind):
+    mesh = mesh_of((8,), kind)
+    draw = lambda rng, **where: getattr(rng, name)(*ARGUMENTS[name], **where)
+    rng, expected = stateful_rng(0), draw(stateful_rng(0))
+    eager = draw(rng, out_sharding=along(mesh))
+    with jax.set_mesh(mesh):
+        placed = stateful_rng(0, sharding=P())
+        traced = jax.jit(lambda rng: draw(rng, out_sharding=P("d")))(placed)
+    for found in (eager, traced):
+        assert found.sharding.is_equivalent_to(along(mesh), found.ndim)
+        np.testing.assert_allclose(found, expected, rtol=4e-6, atol=1e-6)
+    assert count(rng) == 1
+
+
+def test_out_sharding_that_does_not_fit(line):
+    rng = stateful_rng(0)
+    for draw in (
+        rng.random,
+        rng.bits,
+        lambda n, **s: rng.dirichlet([1.0, 2.0], n, **s),
+    ):
+        with pytest.raises(ValueError, match="out_sharding must fit the shape"):
+            draw(6, out_sharding=NamedSharding(line, P("d")))
+        with pytest.raises(TypeError, match="out_sharding must be a sharding"):
+            draw(8, out_sharding=line)
+    with pytest.raises(ValueError, match="does not draw by itself"):
+        rng.split(8).random(8, out_sharding=NamedSharding(line, P("d")))
+    assert count(rng) == 1
+    children = NamedSharding(line, P("d", None))  # an axis of the vectors themselves
+    assert rng.dirichlet([1.0, 2.0], 8, out_sharding=children).shape == (8, 2)
+
+
+WIDE = {
+    "integers": lambda rng: rng.integers(jnp.zeros(8, int), 2**31 - 1),
+    "binomial": lambda rng: rng.binomial(jnp.full(8, 1000), 0.3),
+}
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+@pytest.mark.parametrize("name", WIDE)
+def test_products_of_two_words_on_several_devices(line, name, wide):
+    """``lax.mulhi`` would not compile."""
+    with jax.enable_x64(wide):
+        check_on_several_devices(line, WIDE[name])
+
+
+def check_on_several_devices(line, draw):
+    rng = stateful_rng(0, sharding=NamedSharding(line, P()))
+    got = jax.jit(draw, out_shardings=along(line))(rng)
+    np.testing.assert_array_equal(got, draw(stateful_rng(0)))
+
+
 # --- shard_map -----------------------------------------------------------------------
 
 
-def shard_mapped(f, mesh, in_specs=None, out_specs=None):
+def shard_mapped(f, mesh, in_specs=None):
     spread = P(mesh.axis_names)
-    return jax.jit(
-        jax.shard_map(
-            f, mesh=mesh, in_specs=in_specs or spread, out_specs=out_specs or spread
-        )
-    )
+    in_specs = spread if in_specs is None else in_specs  # P() is false
+    return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=spread))
 
 
 def test_shard_map_is_vmap(setting, plain_children):
@@ -512,7 +577,8 @@ def test_a_traced_state_to_a_sharding(mesh):
         rng = stateful_rng(state, sharding=everywhere)
         return rng.random(), rng.state()
 
-    value, state = run(stateful_rng(0).state())
+    with jax.set_mesh(mesh):
+        value, state = run(stateful_rng(0).state())
     assert value == stateful_rng(0).random()
     assert state.counter.sharding.is_equivalent_to(everywhere, 1)
 
@@ -534,7 +600,7 @@ def test_set_state_of_a_placed_generator(setting):
         assert got == stateful_rng(plain.state()).random()
     # And the other way: a plain generator stays where it is.
     plain.set_state(placed.state())
-    assert not plain.random().committed
+    assert plain.random().committed == stateful_rng(0).random().committed
     children = stateful_rng(0).split(8, sharding=along(mesh))
     children.set_state(stateful_rng(0).split(8).state())
     assert children.state().counter.sharding.is_equivalent_to(along(mesh), 2)

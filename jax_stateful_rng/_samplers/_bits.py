@@ -119,6 +119,28 @@ def words(
     return found[:number]
 
 
+def wide_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """Returns the high and the low word of the product of two unsigned arrays.
+
+    Not by ``lax.mulhi``, which JAX does not compile for several devices.
+
+    Args:
+        a: uint32 or, under x64, uint64.
+        b: of the same shape and dtype.
+    """
+    if a.dtype == np.uint32:
+        with jax.enable_x64(True):
+            product = a.astype(jnp.uint64) * b.astype(jnp.uint64)
+            high = product >> np.uint64(32)
+            return high.astype(jnp.uint32), product.astype(jnp.uint32)
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    left = (a >> half, a & mask)
+    right = (b >> half, b & mask)
+    middle = left[0] * right[1] + (left[1] * right[1] >> half)
+    other = left[1] * right[0] + (middle & mask)
+    return left[0] * right[0] + (middle >> half) + (other >> half), a * b
+
+
 def open_unit(word: Array) -> Array:
     """Returns floats in (0, 1], to full relative precision near 0.
 

@@ -18,6 +18,7 @@ from jax import lax
 
 from .._typing import Array, Shape
 from . import _bits, _noise
+from ._bits import wide_product
 from ._bulk import reject
 
 INVALID = -1
@@ -146,11 +147,6 @@ def cell(
 # --- Exact products of counts ------------------------------------------------------
 
 
-def _wide(a: Array, b: Array) -> tuple[Array, Array]:
-    """Returns the high and the low word of the product of two unsigned arrays."""
-    return lax.mulhi(a, b), a * b
-
-
 def share(a: Array, b: Array, whole: Array, dtype: np.dtype) -> tuple[Array, Array]:
     """Returns the whole part of ``a b / whole`` and its fraction.
 
@@ -169,8 +165,8 @@ def share(a: Array, b: Array, whole: Array, dtype: np.dtype) -> tuple[Array, Arr
     quotient = jnp.floor(real[0] * (real[1] / real[2])).astype(signed)
     quotient = jnp.clip(quotient, 0, a)
     words = [x.astype(unsigned) for x in (a, b, whole, quotient)]
-    high, low = _wide(words[0], words[1])
-    taken_high, taken_low = _wide(words[2], words[3])
+    high, low = wide_product(words[0], words[1])
+    taken_high, taken_low = wide_product(words[2], words[3])
     borrow = (low < taken_low).astype(unsigned)
     over = lax.bitcast_convert_type(high - taken_high - borrow, signed)
     rest = over.astype(dtype) * 2.0**bits + (low - taken_low).astype(dtype)
@@ -194,7 +190,7 @@ def expectation(n: Array, p: Array) -> tuple[Array, Array]:
     # Of a p for which this shift is too short, the high word is all fraction.
     shift = jnp.minimum(-power, bits - 1).astype(unsigned)
     fixed = (mantissa * 2.0**bits).astype(unsigned)
-    high, low = _wide(n.astype(unsigned), fixed)
+    high, low = wide_product(n.astype(unsigned), fixed)
     below = high & ((np.ones((), unsigned) << shift) - np.ones((), unsigned))
     unit = jnp.ldexp(jnp.ones_like(p), power)
     fraction = (below.astype(p.dtype) + low.astype(p.dtype) * 2.0**-bits) * unit

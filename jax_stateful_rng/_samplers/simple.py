@@ -532,9 +532,9 @@ def at_most(key: Array, shape: Shape, last: Array, turn: Array | int = 0) -> Arr
             whole = (high.astype(jnp.uint64) * count + tail) >> half
             return whole.astype(jnp.uint32)
     count = last + np.uint64(1)
-    tail = high * count
-    carry = tail + lax.mulhi(low, count) < tail
-    whole = lax.mulhi(high, count) + carry.astype(last.dtype)
+    above, tail = _bits.wide_product(high, count)
+    carry = tail + _bits.wide_product(low, count)[0] < tail
+    whole = above + carry.astype(last.dtype)
     return jnp.where(count == 0, high, whole)  # 0: all 2**64 integers
 
 
