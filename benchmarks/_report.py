@@ -98,6 +98,7 @@ Written by `python -m benchmarks`, which compares within one run: the calls of a
 peers take turns in short slices, and a figure is the minimum over the slices (the
 medians, and the processor times, are in the JSON). In brackets: how many times the
 time of `jax_stateful_rng` that is, so that 2× means that we are twice as fast.
+Measured with:
 """
 
 _ABOUT = {
@@ -133,31 +134,33 @@ vectors.
 
 def markdown(reports: Sequence[Report]) -> str:
     """Returns the page with the tables of the reports."""
-    return "\n".join([_INTRODUCTION, *(_section(report) for report in reports)])
-
-
-def _section(report: Report) -> str:
-    versions = ", ".join(f"{k} {v}" for k, v in report.environment.items())
-    parts = [f"Measured with {versions}.\n"]
-    if report.quick:
-        parts.append("A quick run: the figures say little.\n")
-    if report.skipped:
-        parts.append(f"Skipped: {', '.join(report.skipped)}.\n")
+    parts = [_INTRODUCTION]
+    for report in reports:
+        versions = ", ".join(f"{k} {v}" for k, v in report.environment.items())
+        skipped = f" Skipped: {', '.join(report.skipped)}." if report.skipped else ""
+        quick = " A quick run: the figures say little." if report.quick else ""
+        parts.append(f"- {versions}.{skipped}{quick}")
+    parts.append("")
     for mode, about in _ABOUT.items():
-        rows = [row for row in report.rows if row.mode == mode]
-        if rows:
-            parts += [about, *_tables(mode, rows)]
+        found = [
+            (report, [row for row in report.rows if row.mode == mode])
+            for report in reports
+        ]
+        if any(rows for _, rows in found):
+            parts.append(about)
+        for report, rows in found:
+            parts += _tables(f"jax {report.environment['jax']}", rows)
     return "\n".join(parts)
 
 
-def _tables(mode: str, rows: Sequence[Row]) -> Iterator[str]:
+def _tables(title: str, rows: Sequence[Row]) -> Iterator[str]:
     for what in dict.fromkeys(row.what for row in rows):
         chosen = [row for row in rows if row.what == what]
         peers = list(dict.fromkeys(peer for row in chosen for peer in row.minimum))
         unit = "count" if what == "equations" else "time"
         head = ["case", "size", *peers]
         lines = [
-            f"**{mode}: {what}** ({unit})\n",
+            f"**{title}: {what}** ({unit})\n",
             "| " + " | ".join(head) + " |",
             "| --- | ---: |" + " ---: |" * len(peers),
         ]
