@@ -13,8 +13,8 @@ def _once(text: str) -> None:
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-def on_new_generator(base_key: Array, *, several_devices: bool) -> None:
-    """Warns of impls that a long stream or a mesh does not suit."""
+def on_new_generator(base_key: Array) -> None:
+    """Warns of the impl that a long stream does not suit."""
     impl = str(jax.random.key_impl(base_key))
     if impl == "philox2x32":
         _once(
@@ -22,10 +22,15 @@ def on_new_generator(base_key: Array, *, several_devices: bool) -> None:
             "20,000 draws are likely to get one key. Write "
             "stateful_rng(seed, impl='philox4x32')."
         )
-    if several_devices and impl.startswith("philox"):
+
+
+def on_several_devices(who: str, base_key: Array) -> None:
+    """Warns of impls that a mesh does not suit."""
+    impl = str(jax.random.key_impl(base_key))
+    if impl.startswith("philox"):
         _once(
-            f"stateful_rng: impl {impl!r} does not compile for several devices on "
-            "some versions of JAX. Write stateful_rng(seed, impl='threefry2x32')."
+            f"{who}: impl {impl!r} does not compile for several devices on some "
+            "versions of JAX. Write stateful_rng(seed, impl='threefry2x32')."
         )
 
 

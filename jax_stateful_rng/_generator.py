@@ -187,6 +187,8 @@ class StatefulPRNG(
         if sharding is None:
             return _fresh(self._keys("rng.split", shape))
         _sharding.check("rng.split", "sharding", sharding, shape)
+        if _sharding.spread(sharding):
+            _advice.on_several_devices("rng.split", self.base_key)
         key = _sharding.on_mesh_of(sharding, self._keys("rng.split", ()))
         keys = _sharding.placed(_keys, sharding, shape)(key)
         if not isinstance(keys, jax.core.Tracer):
@@ -488,8 +490,10 @@ def stateful_rng(
         state = seed
     else:
         state = _at_draw_0(_seeding.base_key(seed, impl, who, sharding))
-    _advice.on_new_generator(state.base_key, several_devices=_sharding.spread(sharding))
+    _advice.on_new_generator(state.base_key)
     if sharding is not None:
+        if _sharding.spread(sharding):
+            _advice.on_several_devices(who, state.base_key)
         state = _sharding.placed_state(state, sharding)
     return _from_state(state)
 

@@ -42,9 +42,11 @@ def check(who: str, name: str, sharding: Any, shape: Shape) -> None:
         raise ValueError(_errors.message(who, must, str(sharding))) from error
 
 
-def spread(sharding: Sharding | PartitionSpec | None) -> bool:
+def spread(sharding: Sharding | PartitionSpec) -> bool:
     """Whether a sharding spans more than one device."""
-    return isinstance(sharding, Sharding) and len(sharding.device_set) > 1
+    if isinstance(sharding, PartitionSpec):
+        return bool(jax.sharding.get_abstract_mesh().size > 1)
+    return len(sharding.device_set) > 1
 
 
 def placed_state(state: PRNGState, sharding: Sharding | PartitionSpec) -> PRNGState:

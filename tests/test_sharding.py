@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import dataclasses
+import functools
 import pickle
 import re
 import warnings
@@ -723,11 +724,17 @@ def test_advice_on_lanes(impl):
 
 @pytest.mark.usefixtures("fresh_advice")
 def test_advice_on_philox_and_meshes(line):
-    rng = stateful_rng(0, impl="philox4x32")
-    everywhere = NamedSharding(line, P())
     text = "philox4x32.*does not compile for several devices"
-    warns_once(text, lambda: stateful_rng(0, impl="philox4x32", sharding=everywhere))
-    rng.split(4)
+    make = functools.partial(stateful_rng, 0, impl="philox4x32")
+    warns_once(text, lambda: make(sharding=NamedSharding(line, P())))
+    make(sharding=SingleDeviceSharding(jax.devices()[1])).split(4)
+    rng = make()
+    with (
+        jax.set_mesh(line),
+        pytest.warns(UserWarning, match=r"rng\.split: impl 'philox4x32' does not"),
+        pytest.raises(jax.errors.JaxRuntimeError),
+    ):
+        rng.split(8, sharding=P("d"))
 
 
 @pytest.mark.usefixtures("fresh_advice")
