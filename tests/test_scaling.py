@@ -34,6 +34,7 @@ def test_the_pieces_on_meshes():
     one = jax.vmap(lambda rng: rng.normal(size=4))
     rng = names["stateful_rng"](0)
     rng.normal()
+    rng.normal()
     rng.split(16)
     np.testing.assert_allclose(names["x"], one(rng.split(16)), rtol=1e-6, atol=1e-6)
     assert len(names["noise"].addressable_shards) == 8

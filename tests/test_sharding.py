@@ -52,6 +52,14 @@ def name_of_kind(kind):
 
 
 @pytest.fixture(params=MESHES, ids=name_of)
+def any_mesh(request):
+    kind, shape = request.param
+    return mesh_of(shape, kind)
+
+
+@pytest.fixture(
+    params=[(AxisType.Auto, (8,)), (AxisType.Explicit, (4, 2))], ids=name_of
+)
 def mesh(request):
     kind, shape = request.param
     return mesh_of(shape, kind)
@@ -79,8 +87,10 @@ def settings():
     for kind, shape in MESHES:
         # For the fourth see test_an_unplaced_generator_where_no_mesh_is_set.
         for where, use in (("placed", "set"), ("placed", "unset"), ("free", "set")):
-            new = shape == (8,) or (
-                shape == (4, 2) and (where, use) == ("placed", "set")
+            new = (shape, where, use) in (
+                ((4, 2), "placed", "set"),
+                ((8,), "free", "set"),
+                ((8,), "placed", "unset"),
             )
             param = (kind, shape, where, use)
             marks = () if new else pytest.mark.slow
@@ -324,7 +334,8 @@ def plain_laws(rng):
     }
 
 
-def test_sharded_draws_without_a_collective(mesh):
+def test_sharded_draws_without_a_collective(any_mesh):
+    mesh = any_mesh
     rng = stateful_rng(0, sharding=NamedSharding(mesh, P()))
     compiled = jax.jit(plain_laws, out_shardings=along(mesh)).lower(rng).compile()
     assert not COLLECTIVE.findall(compiled.as_text())
@@ -337,7 +348,8 @@ def test_sharded_draws_without_a_collective(mesh):
             np.testing.assert_allclose(array, expected[name], rtol=1e-6, atol=1e-6)
 
 
-def test_children_without_a_collective(mesh):
+def test_children_without_a_collective(any_mesh):
+    mesh = any_mesh
     children = stateful_rng(0).split(8, sharding=along(mesh))
     draw = jax.jit(jax.vmap(lambda rng: (rng.normal(size=4), rng.integers(9, size=4))))
     assert not COLLECTIVE.findall(draw.lower(children).compile().as_text())
@@ -423,15 +435,12 @@ def shard_mapped(f, mesh, in_specs=None):
     return jax.jit(jax.shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=spread))
 
 
-def test_shard_map_is_vmap(setting, plain_children):
-    mesh = setting.mesh
-    children = setting.rng().split(8, sharding=along(mesh))
-    run = shard_mapped(jax.vmap(some), mesh)
-    assert_same(run(children), plain_children)
+def test_shard_map_is_vmap(any_mesh, plain_children):
+    children = stateful_rng(0).split(8, sharding=along(any_mesh))
+    assert_same(shard_mapped(jax.vmap(some), any_mesh)(children), plain_children)
     # It moves each child on by as much.
-    np.testing.assert_array_equal(
-        children.state().counter, np.broadcast_to([0, 4], (8, 2))
-    )
+    moved = np.broadcast_to([0, 4], (8, 2))
+    np.testing.assert_array_equal(children.state().counter, moved)
 
 
 def test_the_state_in_shard_map(setting, plain_children):
@@ -460,7 +469,8 @@ def test_gradients_in_shard_map(mesh):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_one_generator_for_all_shards_draws_the_same_on_each(mesh):
+def test_one_generator_for_all_shards_draws_the_same_on_each(any_mesh):
+    mesh = any_mesh
     rng = stateful_rng(0, sharding=NamedSharding(mesh, P()))
     run = shard_mapped(lambda rng: rng.random(3)[None], mesh, in_specs=P())
     got = np.asarray(run(rng))
