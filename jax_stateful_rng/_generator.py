@@ -495,6 +495,8 @@ def stateful_rng(
         if _sharding.spread(sharding):
             _advice.on_several_devices(who, state.base_key)
         state = _sharding.placed_state(state, sharding)
+    elif isinstance(seed, PRNGState):
+        state = _sharding.freed_state(state)
     return _from_state(state)
 
 

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec, Sharding
 
-from . import _errors
+from . import _errors, _internals
 from ._state import PRNGState
 from ._typing import Array, Shape
 
@@ -92,15 +92,35 @@ def where(here: Array, new: Array) -> Array:
 
 def on_mesh_of(sharding: Sharding | PartitionSpec, key: Array) -> Array:
     """Returns a single key ready to be split over ``sharding``."""
-    if isinstance(key, jax.core.Tracer) or key.committed:
+    if isinstance(key, jax.core.Tracer) or not isinstance(sharding, NamedSharding):
         return key
-    if not isinstance(sharding, NamedSharding):
+    there = key.committed and key.sharding.device_set == sharding.device_set
+    if there or not key.is_fully_addressable:
         return key
     everywhere = NamedSharding(sharding.mesh, PartitionSpec())
     # Words and not the typed key, which device_put does not take to other processes.
     words = jax.device_put(np.asarray(jax.random.key_data(key)), everywhere)
     moved: Array = jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
     return moved
+
+
+def freed_state(state: PRNGState) -> PRNGState:
+    """Returns a state that sits on the default device alone as one placed nowhere.
+
+    Whatever a jitted function returns is committed to its device if a generator was
+    among the arguments; that is no wish of the user's.
+    """
+    key = state.base_key
+    if (
+        isinstance(key, jax.core.Tracer)
+        or not key.committed
+        or key.sharding.device_set != {jax.local_devices()[0]}
+        or not _internals.fast_path()
+    ):
+        return state
+    words = _internals.rewrapped(jax.random.key_data(key), committed=False)
+    free: Array = jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+    return PRNGState(free, state.counter)
 
 
 def constrain(array: Array, sharding: Sharding | PartitionSpec) -> Array:

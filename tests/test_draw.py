@@ -246,6 +246,19 @@ def test_draws_are_not_committed():
         assert not jax.grad(lambda x: x * rng.normal())(1.0).committed
 
 
+def test_a_state_that_jit_returns_is_placed_nowhere():
+    state = jax.jit(lambda rng: rng.state())(stateful_rng(0))
+    assert state.base_key.committed  # as JAX commits whatever comes out beside a Ref
+    rng = stateful_rng(state)
+    assert not rng.random().committed
+    mesh = jax.make_mesh((8,), ("d",))
+    spread = jax.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
+    children = rng.split(8, sharding=spread)
+    assert children.base_key.sharding.device_set == set(jax.devices())
+    elsewhere = jax.device_put(state, jax.devices()[3])
+    assert stateful_rng(elsewhere).random().devices() == {jax.devices()[3]}
+
+
 def test_draws_mix_with_arrays_on_several_devices():
     mesh = jax.make_mesh((8,), ("d",))
     spread = jax.NamedSharding(mesh, jax.sharding.PartitionSpec("d"))
