@@ -166,8 +166,8 @@ class MissingRngStreamError(ValueError):
     """
 
     def __init__(self, context: str, streams: Iterable[str]) -> None:
-        self.context = context
-        self.streams = tuple(streams)
+        self.context: str = context
+        self.streams: tuple[str, ...] = tuple(streams)
         names = " or ".join(map(repr, self.streams))
         super().__init__(
             f"{context} needs a stream named {names}, and there is none. Give it one: "

@@ -29,11 +29,11 @@ import numpy as np
 
 try:
     from flax import nnx
-except ModuleNotFoundError as error:
+except ModuleNotFoundError as _error:
     raise ModuleNotFoundError(
         "jax_stateful_rng.flax needs flax: pip install 'jax-stateful-rng[flax]'.",
-        name=error.name,
-    ) from error
+        name=_error.name,
+    ) from _error
 
 from . import _counter, _errors
 from ._generator import StatefulPRNG, stateful_rng
