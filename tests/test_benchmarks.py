@@ -25,7 +25,7 @@ def call(monkeypatch, capsys):
     ("mode", "peer"),
     [
         ("eager", "split and draw"),
-        ("traced", "fold_in and draw"),
+        pytest.param("traced", "fold_in and draw", marks=pytest.mark.slow),
         ("bulk", "jax.random"),
     ],
 )

@@ -134,7 +134,9 @@ def rejected(key, shape, chance, spare=0.3):
     )
 
 
-@pytest.mark.parametrize("shape", [(), (5,), (4096,), (4097,), (3, 5000), (50_000,)])
+@pytest.mark.parametrize(
+    "shape", [(), (4096,), (4097,), pytest.param((50_000,), marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("spare", [0.05, 0.3])
 def test_every_element_is_accepted_in_the_end(shape, spare):
     size = int(np.prod(shape))
@@ -210,6 +212,7 @@ def test_vonmises_stays_on_the_circle():
             assert (np.abs(draws) <= np.pi).all()
 
 
+@pytest.mark.slow
 def test_quotients_of_tiny_gammas_are_numbers():
     rng = stateful_rng(0)
     assert not np.isnan(rng.f(0.01, 0.01, size=20_000)).any()
@@ -304,7 +307,7 @@ def slope(f, *args, size=100_000):
     )
 
 
-@pytest.mark.parametrize("a", [1e-3, 0.1, 0.9, 3.0, 1e4])
+@pytest.mark.parametrize("a", [1e-3, 3.0])
 def test_the_gradient_of_log_gamma(a):
     """E log X is digamma(a)."""
 
@@ -317,6 +320,7 @@ def test_the_gradient_of_log_gamma(a):
     assert got == pytest.approx(float(special.polygamma(1, a)), rel=0.03)
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_tiny_beta():
     a, b = 0.02, 0.03
     got = slope(lambda rng, a, b, n: rng.beta(a, b, size=n), a, b)
@@ -329,7 +333,7 @@ def test_the_gradient_of_a_variance_of_t():
     assert got[0] == pytest.approx(-2 / 64, rel=0.1)
 
 
-@pytest.mark.parametrize("kappa", [1e-2, 0.5, 3.0, 50.0, 1e5])
+@pytest.mark.parametrize("kappa", [1e-2, 3.0, 1e5])
 def test_the_gradient_in_the_concentration(kappa):
     """E cos X is I1(kappa) / I0(kappa) = A, with slope 1 - A / kappa - A**2."""
     got = slope(lambda rng, k, n: jnp.cos(rng.vonmises(0.0, k, size=n)), kappa)[0]
@@ -348,7 +352,9 @@ def test_the_gradient_of_the_reciprocal_wald(mean, scale):
     np.testing.assert_allclose(got, [-1 / mean**2, -1 / scale**2], rtol=0.05)
 
 
-@pytest.mark.parametrize(("df", "nonc"), [(0.5, 3.0), (0.3, 2000.0), (2.5, 4.0)])
+@pytest.mark.parametrize(
+    ("df", "nonc"), [(0.5, 3.0), pytest.param(0.3, 2000.0, marks=pytest.mark.slow)]
+)
 def test_the_gradient_of_a_noncentral_square(df, nonc):
     def square(rng, df, nonc, n):
         return rng.noncentral_chisquare(df, nonc, size=n) ** 2

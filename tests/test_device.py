@@ -11,6 +11,7 @@ from scipy import stats
 from benchmarks import device
 
 
+@pytest.mark.slow
 def test_a_quick_run(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["device", "--quick"])
     assert device.main() == 0

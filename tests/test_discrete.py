@@ -258,6 +258,7 @@ def test_large_waiting_times_have_all_their_digits(p):
     assert exact.pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_large_means_have_odd_draws():
     for draws in (
         stateful_rng(0).poisson(1e9, size=20_000),
@@ -274,6 +275,7 @@ def test_counts_of_nan_are_illegal():
     assert stateful_rng(0).hypergeometric(5, nan, 1) == -1
 
 
+@pytest.mark.slow
 def test_small_and_large_means_side_by_side():
     lam = np.tile(np.array([0.0, 1e-3, 3.0, 9.99, 10.0, 40.0, 1e6]), (20_000, 1))
     draws = np.asarray(stateful_rng(0).poisson(lam)).astype(float)

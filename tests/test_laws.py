@@ -114,6 +114,7 @@ def test_the_law_is_exact_for_many_seeds(case, point, seed):
 
 SHAPES = ((), (3,), (2, 3), (2, 1))
 SIZES = (None, 3, (), (0,), (2, 3), (4, 2, 3), (3, 1))
+FEW = {"normal", "gamma", "poisson"}  # the driver decides shapes for every law alike
 
 
 def arranged(case, shapes):
@@ -128,7 +129,10 @@ def arranged(case, shapes):
 def test_shapes_are_numpys(case):
     rng, theirs = stateful_rng(0), np.random.default_rng(0)
     number = len(case.points[0].args)
-    for shapes in itertools.product(SHAPES, repeat=min(number, 2)):
+    pairs = itertools.product(SHAPES, repeat=min(number, 2))
+    if case.name not in FEW:
+        pairs = list(pairs)[:: max(number, 1)][-5:]
+    for shapes in pairs:
         shapes = (*shapes, *[()] * (number - len(shapes)))
         args = arranged(case, shapes)
         for size in SIZES:
