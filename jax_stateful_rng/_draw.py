@@ -491,10 +491,12 @@ class Program:
     Attributes:
         fused: ``(base_key, counter, *params) -> (result, counter + 1)``.
         sample: ``(key, *params) -> result``.
+        on_ref: ``(base_key, Ref, *params) -> result``, the Ref moved on.
     """
 
     fused: Callable[..., Any]
     sample: Callable[..., Any]
+    on_ref: Callable[..., Any]
 
 
 @functools.lru_cache(maxsize=4096)
@@ -513,7 +515,11 @@ def program(sampler: Callable[..., Any], *static: Any) -> Program:
         key = _counter.key_at(base_key, counter)
         return sampler(key, *static, *params), _counter.advance(counter)
 
-    return Program(jax.jit(fused), jax.jit(sample))
+    def on_ref(base_key: Array, counter: jax.Ref, *params: Any) -> Any:
+        result, counter[...] = fused(base_key, counter[...], *params)
+        return result
+
+    return Program(jax.jit(fused), jax.jit(sample), jax.jit(on_ref))
 
 
 def _key_itself(key: Array) -> Array:
@@ -554,7 +560,7 @@ def step(
     if not _internals.at_top_level():
         check_place(who, rng)
     elif _internals.fast_path():
-        return _fast_step(rng, program, params)
+        return _fast_step(rng, who, program, params)
     with rng.lock:
         old = counter[...]
         if isinstance(old, jax.core.Tracer):
@@ -567,19 +573,26 @@ def step(
     return result
 
 
-def _fast_step(rng: Draws, program: Program, params: Sequence[Any]) -> Any:
+def _fast_step(rng: Draws, who: str, program: Program, params: Sequence[Any]) -> Any:
     base_key, counter = rng.base_key, rng.counter
     for param in params:
         if isinstance(param, jax.Array) and param.committed:
-            key = _fast_step(rng, _key_program(), ())
+            key = _fast_step(rng, who, _key_program(), ())
             return program.sample(key, *params)
     common = _common_scalars()
     params = [common.get(p, p) if type(p) is float else p for p in params]
     with rng.lock:
         old = _internals.take_buffer(counter, base_key.committed)
-        result, new = program.fused(base_key, old, *params)
-        _internals.put_buffer(counter, new)
-    return result
+        if old is not None:
+            result, new = program.fused(base_key, old, *params)
+            if _internals.put_buffer(counter, new):
+                return result
+        # Another thread runs a jitted function that has the counter. In a function of
+        # its own JAX sees to it that no two get one buffer.
+        try:
+            return program.on_ref(base_key, counter, *params)
+        except RuntimeError as error:
+            _errors.counter_in_use(who, error)
 
 
 def _placed_step(

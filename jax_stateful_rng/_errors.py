@@ -165,6 +165,20 @@ def remat_in_shard_map(who: str) -> NoReturn:
     )
 
 
+def counter_in_use(who: str, error: RuntimeError) -> NoReturn:
+    """Says what to do where two threads wanted the counter at once, or it is lost."""
+    raise RuntimeError(
+        message(
+            who,
+            "the counter is in use by a jitted function of another thread, or was lost "
+            "in one that failed",
+            type(error).__name__,
+            "Hold the lock round such calls: with rng.lock: y = f(x). A lost counter "
+            "comes back with rng.set_state(state).",
+        )
+    ) from error
+
+
 def constant_draw(who: str) -> NoReturn:
     """Refuses a draw that would be frozen into the compiled function."""
     raise ValueError(

@@ -309,9 +309,19 @@ class StatefulPRNG(
             _errors.value_error(who, must, state, fix)
         if state.counter.shape != self.counter.shape:
             _errors.value_error(who, "state must have a matching shape", state, fix)
+        counter = jnp.asarray(state.counter)
+        concrete = (
+            not isinstance(counter, jax.core.Tracer) and _internals.at_top_level()
+        )
         with self.lock:
-            here = self.counter[...]
-            self.counter[...] = _sharding.where(here, jnp.asarray(state.counter))
+            if concrete and counter.is_fully_addressable and _internals.fast_path():
+                # Not through JAX's Ref, whose buffer may be lost in a failed call.
+                fresh = jnp.array(np.asarray(counter))
+                fresh = _sharding.beside(self.base_key, fresh)
+                _internals.reset_buffer(self.counter, fresh)
+            else:
+                here = self.counter[...]
+                self.counter[...] = _sharding.where(here, counter)
 
     def assert_in_sync(self) -> None:
         """Check that all processes of the run hold this generator at one place.

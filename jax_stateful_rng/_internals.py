@@ -8,6 +8,7 @@ JAX that we support.
 
 import concurrent.futures
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -136,16 +137,32 @@ class _LazyHolder(_ArrayRefImpl):
     """What stands in a Ref for JAX's own holder: ``_buf`` is committed when read.
 
     Reading ``_buf`` also gives the buffer up: JAX may donate it, or change the array
-    in place, so from then on only the array that JAX was given counts.
+    in place, so from then on only the array that JAX was given counts. JAX does not
+    say when it is done with it. It is, when the thread that read goes on to draw; of
+    another thread nothing is known, and the buffer is not taken out any more.
+
+    Attributes:
+        free: the buffer, uncommitted, unless JAX has read it.
+        reads: how often JAX has read.
+        reader: the thread in which it did, ``None`` before the first time.
+        shared: whether it did in more threads than the one that draws.
     """
 
     def __init__(self, aval: Any, buffer: Array) -> None:
         self._aval = aval
         self._held: Array = buffer
         self.free: Array | None = None
+        self.reads = 0
+        self.reads_when_taken = 0
+        self.reader: int | None = None
+        self.shared = False
 
     @property
     def _buf(self) -> Array:
+        thread = threading.get_ident()
+        self.reads += 1
+        self.shared = self.shared or self.reader not in (None, thread)
+        self.reader = thread
         if self.free is not None:
             self._held = rewrapped(self.free, committed=True)
             self.free = None
@@ -153,11 +170,44 @@ class _LazyHolder(_ArrayRefImpl):
 
     @_buf.setter
     def _buf(self, buffer: Array) -> None:
-        self._held = buffer
-        self.free = None
+        self.set(buffer)
+
+    def take(self, placed: bool) -> Array | None:
+        """Returns the buffer, or ``None`` if another thread may be using it."""
+        self.reads_when_taken = self.reads
+        if self.free is not None:
+            return self.free
+        if self.shared or self.reader not in (None, threading.get_ident()):
+            self.shared = True
+            return None
+        return self._held if placed else rewrapped(self._held, committed=False)
+
+    def set(self, buffer: Array) -> None:
+        """Makes ``buffer`` the content, committed or not."""
+        if buffer.committed:
+            self._held, self.free = buffer, None
+        else:
+            self.free = buffer
+
+    def put(self, buffer: Array) -> bool:
+        """Puts back what follows on the buffer taken; ``False`` if JAX read since."""
+        before = self._held
+        self.set(buffer)
+        if self.reads == self.reads_when_taken:
+            return True
+        # JAX has the old buffer in hand: what it makes of it counts, not ours.
+        self._held, self.free, self.shared = before, None, True
+        return False
 
 
-def take_buffer(ref: jax.Ref, placed: bool) -> Array:
+def _holder(ref: jax.Ref) -> _LazyHolder:
+    holder = ref._refs
+    if type(holder) is not _LazyHolder:
+        holder = ref._refs = _LazyHolder(holder._aval, holder._buf)
+    return holder
+
+
+def take_buffer(ref: jax.Ref, placed: bool) -> Array | None:
     """Returns the array that a concrete Ref holds, without a copy.
 
     Only while `fast_path` holds, and under the generator's lock: a jitted function
@@ -167,22 +217,28 @@ def take_buffer(ref: jax.Ref, placed: bool) -> Array:
         ref: the counter.
         placed: whether the user placed the generator; else the array comes
             uncommitted.
+
+    Returns:
+        The array, or ``None`` where a jitted function of another thread may be
+        working on it: then only a jitted function with the Ref as argument is safe.
     """
-    holder = ref._refs
-    if type(holder) is not _LazyHolder:
-        holder = ref._refs = _LazyHolder(holder._aval, holder._buf)
-    if placed:
-        return holder._buf
-    free = holder.free
-    return rewrapped(holder._buf, committed=False) if free is None else free
+    return _holder(ref).take(placed)
 
 
-def put_buffer(ref: jax.Ref, new: Array) -> None:
-    """Makes ``new`` the content of a Ref just taken from; the caller must own it."""
-    if new.committed:
-        ref._refs._buf = new
-    else:
-        ref._refs.free = new
+def put_buffer(ref: jax.Ref, new: Array) -> bool:
+    """Makes ``new`` the content of a Ref just taken from; the caller must own it.
+
+    Returns:
+        Whether it did. If not, JAX has read the Ref in between, and the draw that was
+        made must not be used.
+    """
+    return _holder(ref).put(new)
+
+
+def reset_buffer(ref: jax.Ref, new: Array) -> None:
+    """Makes ``new`` the content of a Ref whatever has become of it before."""
+    ref._refs = _LazyHolder(ref._refs._aval, new)
+    ref._refs.set(new)
 
 
 @functools.cache
@@ -204,8 +260,11 @@ def fast_path() -> bool:
     try:
         for _ in range(2):
             old = take_buffer(ref, placed=False)
-            put_buffer(ref, old + one)
+            if old is None or not put_buffer(ref, old + one):
+                return False
             inside()
-        return not old.committed and ref[...].tolist() == [0, 4]
+            if old.committed:
+                return False
+        return bool(ref[...].tolist() == [0, 4])
     except (AttributeError, TypeError, RuntimeError, ValueError):
         return False
