@@ -115,6 +115,16 @@ def test_what_a_parameter_may_be(loc):
     assert x.shape == want.shape
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [(-3e38, 3e38), (-1e39, 0), (0, 1e39), (-1e308, 1e308), (0, np.inf)]
+    + [(np.zeros(2), np.array([1.0, 1e39]))],
+)
+def test_a_width_beyond_the_dtype_overflows(low, high):
+    with pytest.raises(OverflowError, match="finite"):
+        stateful_rng(0).uniform(low, high)
+
+
 def test_device_values_out_of_range_give_nan():
     rng = stateful_rng(0)
     assert np.isnan(rng.normal(0, jnp.array([1.0, -1.0]))).tolist() == [False, True]

@@ -356,3 +356,21 @@ def test_strict_modes():
         rng = stateful_rng(0)
         assert rng.permutation(5).shape == (5,)
         assert rng.permuted(jnp.ones((2, 3)), axis=1).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [[1700000000000, 1700000000001], np.array([2**40, 1]), np.array([1e300, 1.0])]
+    + [np.array([2**63, 1], np.uint64)],
+)
+@pytest.mark.parametrize("name", ["permutation", "permuted", "choice"])
+def test_what_32_bits_do_not_hold_is_refused(name, x):
+    rng = stateful_rng(0)
+    args = (x, 2) if name == "choice" else (x,)
+    with pytest.raises(ValueError, match="jax_enable_x64"):
+        getattr(rng, name)(*args)
+    assert rng.state().counter[1] == 0
+    with jax.enable_x64(True):
+        assert set(np.asarray(getattr(rng, name)(*args)).tolist()) <= set(
+            np.asarray(x).tolist()
+        )

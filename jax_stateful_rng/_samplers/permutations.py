@@ -274,9 +274,24 @@ def _population(who: str, name: str, value: Any) -> int | np.ndarray | Array:
             must = f"{name} must hold numbers, since JAX has no strings and no objects"
             fix = f"Draw indices: {who}(len({name}))."
             _errors.type_error(who, must, value, fix)
+        if array.ndim:
+            _refuse_lossy(who, name, array)
     if array.ndim == 0 and jnp.issubdtype(array.dtype, jnp.integer):
         return _indexable(who, name, static_int(who, name, value))
     return array
+
+
+def _refuse_lossy(who: str, name: str, array: np.ndarray) -> None:
+    """Refuses numbers that JAX would wrap or make infinite on the way to 32 bits."""
+    narrow = jax.dtypes.canonicalize_dtype(array.dtype)
+    if narrow == array.dtype or array.dtype.kind not in "iuf":
+        return
+    info = np.finfo(narrow) if array.dtype.kind == "f" else np.iinfo(narrow)
+    known = array[np.isfinite(array)]
+    if known.size and not (info.min <= known.min() and known.max() <= info.max):
+        fix = "Switch 64-bit types on, jax_enable_x64, or draw indices: "
+        fix += f"{name}[{who}(len({name}))]."
+        _errors.value_error(who, f"{name} must fit {narrow}", array, fix)
 
 
 def _indexable(who: str, name: str, n: int) -> int:

@@ -356,14 +356,21 @@ def _random(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return _bits.unit(key, shape, dtype)
 
 
+def _largest(width: float) -> float:
+    # What is far below the limit of float32 needs no look at which float it is.
+    small = abs(width) < 1e38
+    return 1e38 if small else float(np.finfo(default_dtype(float)).max)
+
+
 def _ordered(who: str, low: Known, high: Known) -> None:
     if low is None or high is None:
         return
     width = high - low
     if isinstance(width, float):  # np.all of a float takes as long as the dispatch
-        finite, backwards = math.isfinite(width), width < 0
+        finite, backwards = abs(width) <= _largest(width), width < 0
     else:
-        finite, backwards = bool(np.isfinite(width).all()), bool((width < 0).any())
+        finite = bool((np.abs(width) <= _largest(math.inf)).all())
+        backwards = bool((width < 0).any())
     if finite and not backwards:
         return
     got = f"low={_errors.describe(low)}, high={_errors.describe(high)}"
