@@ -70,7 +70,9 @@ def key_at(base_key: Array, counter: Array) -> Array:
     first = data[0] ^ (counter[0] * _GOLDEN)  # as mix does
     words = _bits.threefry2x32(first, data[1], jnp.uint32(0), counter[1])
     impl = jax.random.key_impl(base_key)
-    key: Array = jax.random.wrap_key_data(jnp.stack(words), impl=impl)
+    # Without the barrier the partitioner of JAX 0.12 does not end on some programs.
+    packed = lax.optimization_barrier(jnp.stack(words))
+    key: Array = jax.random.wrap_key_data(packed, impl=impl)
     return key
 
 
