@@ -316,9 +316,9 @@ class StatefulPRNG(
         with self.lock:
             if concrete and counter.is_fully_addressable and _internals.fast_path():
                 # Not through JAX's Ref, whose buffer may be lost in a failed call.
-                fresh = jnp.array(np.asarray(counter))
+                fresh: Any = np.array(counter)
                 fresh = _sharding.beside(self.base_key, fresh)
-                _internals.reset_buffer(self.counter, fresh)
+                _internals.reset_buffer(self.counter, jnp.asarray(fresh))
             else:
                 here = self.counter[...]
                 self.counter[...] = _sharding.where(here, counter)
