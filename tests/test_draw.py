@@ -408,30 +408,6 @@ def test_jitted_closures_under_the_lock():
     assert len(seen) == 1600
 
 
-def test_jitted_closures_without_the_lock_never_repeat_a_draw():
-    rng = stateful_rng(0)
-    f = jax.jit(lambda: rng.random(2))
-    f(), rng.random(2)
-    found, errors = [], []
-
-    def work(draw):
-        for _ in range(500):
-            try:
-                found.append(draw())
-            except (RuntimeError, TypeError, ValueError) as error:  # JAX's, in f
-                errors.append(error)
-
-    threads = [
-        threading.Thread(target=work, args=(draw,))
-        for draw in (f, lambda: rng.random(2))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len({tuple(np.asarray(x).tolist()) for x in found}) == len(found)
-
-
 def test_a_counter_that_a_failed_call_has_lost_comes_back():
     rng = stateful_rng(0)
     state = rng.state()
