@@ -439,7 +439,7 @@ class Draws:
         Every generator object that shares one counter shares one lock. Hold it round
         a call of your own jitted function that captures the generator, when several
         threads draw: JAX gives the counter's buffer away for the time of the call, so
-        that without the lock a draw of another thread may repeat it, or raise.
+        that without the lock that call, or a draw of another thread, may raise.
 
         Examples:
             >>> rng = stateful_rng(0)

@@ -2,8 +2,8 @@
 
 Each use stands behind a guard. Where the private part is gone or has changed, the
 functions here answer in a way that makes the callers take the public path: slower,
-with the same numbers. ``tests/test_internals.py`` fails when a guard closes on a
-JAX that we support.
+with the same numbers. ``test_the_fast_path_is_there`` fails when a guard closes on
+a JAX that we support.
 """
 
 import concurrent.futures
@@ -93,9 +93,12 @@ def new_counter(counter: Array | np.ndarray) -> jax.Ref:
         and not isinstance(counter, jax.core.Tracer)
         and not any(True for _ in layers_between())
     )
-    if not only_ad:
-        return jax.new_ref(counter, kind=KIND)
-    ref: jax.Ref = _untraced(lambda: jax.new_ref(counter, kind=KIND))
+    if only_ad:
+        ref: jax.Ref = _untraced(lambda: jax.new_ref(counter, kind=KIND))
+    else:
+        ref = jax.new_ref(counter, kind=KIND)
+    if at_top_level() and fast_path():
+        _holder(ref)  # now, while no other thread can have read it
     return ref
 
 
@@ -141,9 +144,13 @@ class _LazyHolder(_ArrayRefImpl):
     say when it is done with it. It is, when the thread that read goes on to draw; of
     another thread nothing is known, and the buffer is not taken out any more.
 
+    JAX reads and writes without the generator's lock where the user does not hold it
+    either. So each method is one step under a lock of the holder's own, which is
+    never held while JAX runs anything.
+
     Attributes:
         free: the buffer, uncommitted, unless JAX has read it.
-        reads: how often JAX has read.
+        read: whether JAX has read since the buffer was last taken.
         reader: the thread in which it did, ``None`` before the first time.
         shared: whether it did in more threads than the one that draws.
     """
@@ -151,53 +158,54 @@ class _LazyHolder(_ArrayRefImpl):
     def __init__(self, aval: Any, buffer: Array) -> None:
         self._aval = aval
         self._held: Array = buffer
+        self._step = threading.Lock()
         self.free: Array | None = None
-        self.reads = 0
-        self.reads_when_taken = 0
+        self.read = False
         self.reader: int | None = None
         self.shared = False
 
     @property
     def _buf(self) -> Array:
-        thread = threading.get_ident()
-        self.reads += 1
-        self.shared = self.shared or self.reader not in (None, thread)
-        self.reader = thread
-        if self.free is not None:
-            self._held = rewrapped(self.free, committed=True)
-            self.free = None
-        return self._held
+        with self._step:
+            thread = threading.get_ident()
+            self.read = True
+            self.shared = self.shared or self.reader not in (None, thread)
+            self.reader = thread
+            if self.free is not None:
+                self._held = rewrapped(self.free, committed=True)
+                self.free = None
+            return self._held
 
     @_buf.setter
     def _buf(self, buffer: Array) -> None:
-        self.set(buffer)
+        with self._step:
+            self._set(buffer)
 
-    def take(self, placed: bool) -> Array | None:
-        """Returns the buffer, or ``None`` if another thread may be using it."""
-        self.reads_when_taken = self.reads
-        if self.free is not None:
-            return self.free
-        if self.shared or self.reader not in (None, threading.get_ident()):
-            self.shared = True
-            return None
-        return self._held if placed else rewrapped(self._held, committed=False)
-
-    def set(self, buffer: Array) -> None:
-        """Makes ``buffer`` the content, committed or not."""
+    def _set(self, buffer: Array) -> None:
         if buffer.committed:
             self._held, self.free = buffer, None
         else:
             self.free = buffer
 
+    def take(self, placed: bool) -> Array | None:
+        """Returns the buffer, or ``None`` if another thread may be using it."""
+        with self._step:
+            self.read = False
+            if self.free is not None:
+                return self.free
+            if self.shared or self.reader not in (None, threading.get_ident()):
+                self.shared = True
+                return None
+            return self._held if placed else rewrapped(self._held, committed=False)
+
     def put(self, buffer: Array) -> bool:
         """Puts back what follows on the buffer taken; ``False`` if JAX read since."""
-        before = self._held
-        self.set(buffer)
-        if self.reads == self.reads_when_taken:
+        with self._step:
+            if self.read:  # what JAX makes of the old buffer counts, not ours
+                self.shared = True
+                return False
+            self._set(buffer)
             return True
-        # JAX has the old buffer in hand: what it makes of it counts, not ours.
-        self._held, self.free, self.shared = before, None, True
-        return False
 
 
 def _holder(ref: jax.Ref) -> _LazyHolder:
@@ -238,7 +246,7 @@ def put_buffer(ref: jax.Ref, new: Array) -> bool:
 def reset_buffer(ref: jax.Ref, new: Array) -> None:
     """Makes ``new`` the content of a Ref whatever has become of it before."""
     ref._refs = _LazyHolder(ref._refs._aval, new)
-    ref._refs.set(new)
+    ref._refs._buf = new
 
 
 @functools.cache

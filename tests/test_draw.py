@@ -1,6 +1,7 @@
 """The driver: sizes and dtypes, one compile, threads, devices, the public path."""
 
 import asyncio
+import sys
 import threading
 import time
 
@@ -406,6 +407,37 @@ def test_jitted_closures_under_the_lock():
     assert count(rng) == 1601
     seen = {tuple(np.asarray(x).tolist()) for part in found for x in part}
     assert len(seen) == 1600
+
+
+def test_jitted_closures_without_the_lock_never_repeat_a_draw():
+    interval = sys.getswitchinterval()
+    found, errors = [], []
+    for seed in range(3):
+        rng = stateful_rng(seed)
+        f = jax.jit(lambda rng=rng: rng.random(2))
+        f()
+
+        def work(draw):
+            for _ in range(400):
+                try:
+                    found.append(np.asarray(draw()))
+                except RuntimeError as error:  # JAX's in f, ours in the eager draw
+                    errors.append(error)
+
+        threads = [
+            threading.Thread(target=work, args=(draw,))
+            for draw in (f, lambda rng=rng: rng.random(2)) * 2
+        ]
+        sys.setswitchinterval(1e-5)  # many more chances to come between
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+    assert len(found) + len(errors) == 3 * 4 * 400
+    assert len({tuple(x.tolist()) for x in found}) == len(found)
 
 
 def test_a_counter_that_a_failed_call_has_lost_comes_back():
