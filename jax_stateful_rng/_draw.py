@@ -17,8 +17,8 @@ import math
 import operator
 import threading
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -42,6 +42,8 @@ class Param:
         bad_array: the same for a NumPy array, elementwise.
         integer: whether it is a count: floats are truncated as in NumPy.
         above_zero: whether 0 is illegal: what would be flushed to 0 is kept above it.
+        period: of a law that is periodic in it: what is known on the host is reduced
+            to less than one in float64, since the law's dtype may not resolve it.
         core: how many trailing axes belong to one draw (1 for ``pvals``).
     """
 
@@ -51,6 +53,7 @@ class Param:
     bad_array: Callable[[np.ndarray], np.ndarray]
     integer: bool = False
     above_zero: bool = False
+    period: float = 0.0
     core: int = 0
 
 
@@ -58,13 +61,14 @@ def _signed(x: float) -> bool:
     return x < 0 or (x == 0 and math.copysign(1.0, x) < 0)
 
 
-def real(name: str, *, core: int = 0) -> Param:
+def real(name: str, *, period: float = 0.0, core: int = 0) -> Param:
     """A parameter that may be any real number, ``inf`` and ``nan`` included."""
     return Param(
         name,
         "must be a real number",
         lambda x: False,
         lambda x: np.zeros(1, bool),
+        period=period,
         core=core,
     )
 
@@ -149,9 +153,9 @@ class Law:
             down where a 16-bit float was asked for), ``"native"`` (the sampler
             computes in the 16-bit dtype itself) or ``"integer"`` (real params in
             JAX's default float, the result in an integer dtype).
-        check: looks at all parameters together: gets ``who`` and one entry a
-            parameter: a float or a NumPy array where the value is known, else
-            ``None``.
+        check: looks at all parameters together: gets ``who``, the dtype of the
+            result and one entry a parameter: a float or a NumPy array where the
+            value is known, else ``None``.
     """
 
     name: str
@@ -202,33 +206,48 @@ def law(
 # --- Shape, dtype, host values -----------------------------------------------------
 
 
-def parse_size(who: str, size: Size) -> Shape | None:
+def parse_size(who: str, size: Size, name: str = "size") -> Shape | None:
     """Returns the tuple that NumPy's ``size`` stands for, or ``None``.
+
+    Args:
+        who: the call, for errors.
+        size: the argument.
+        name: its name in the method's signature.
 
     Raises:
         TypeError: if it is not an int or a sequence of ints (a float, a bool, a
             string, a traced value).
-        ValueError: if an entry is negative.
+        ValueError: if an entry is negative, or there are more elements than memory
+            has addresses.
     """
     if size is None:
         return None
     if type(size) is int:
         shape: Shape = (size,)
     else:
-        shape = _parse_size_slow(who, size)
+        shape = _parse_size_slow(who, size, name)
     for n in shape:
         if n < 0:
-            _errors.value_error(who, "size must not be negative", size)
+            _errors.value_error(who, f"{name} must not be negative", size)
+        if n > 2**60:
+            _refuse_large(who, size, name)
     return shape
 
 
-def _parse_size_slow(who: str, size: Any) -> Shape:
-    must = "size must be an int or a sequence of ints, known before tracing"
+def _refuse_large(who: str, size: Any, name: str) -> NoReturn:
+    must = f"{name} must be of at most 2**60 elements, as many as memory can address"
+    _errors.value_error(who, must, size)
+
+
+def _parse_size_slow(who: str, size: Any, name: str) -> Shape:
+    must = f"{name} must be an int or a sequence of ints, known before tracing"
     if isinstance(size, jax.core.Tracer):
-        fix = "Mark it static: jax.jit(f, static_argnames='size')."
+        fix = f"Mark it static: jax.jit(f, static_argnames={name!r})."
         _errors.type_error(who, must, size, fix)
-    if isinstance(size, (bool, np.bool_, str, bytes)):
+    if isinstance(size, (bool, np.bool_, str, bytes, dict, set, frozenset)):
         _errors.type_error(who, must, size)
+    if isinstance(size, (float, np.floating)):
+        _errors.type_error(who, must, size, f"Write {name}=int({size}).")
     try:
         entries = list(size)
     except TypeError:
@@ -241,6 +260,8 @@ def _parse_size_slow(who: str, size: Any) -> Shape:
             shape.append(operator.index(entry))
         except TypeError:
             _errors.type_error(who, must, size)
+    if math.prod(shape) > 2**60:
+        _refuse_large(who, size, name)
     return tuple(shape)
 
 
@@ -278,6 +299,19 @@ def default_dtype(kind: type) -> np.dtype:
 _FLOATS = {np.dtype(d) for d in (np.float32, np.float64, np.float16, jnp.bfloat16)}
 
 
+def named_dtype(dtype: DTypeLike | None) -> np.dtype | None:
+    """Returns the NumPy dtype that is meant, or ``None`` if there is none."""
+    try:
+        return np.dtype(jnp.dtype(dtype)) if dtype is not None else None
+    except TypeError:
+        return None
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    """Whether a dtype is one of integers, signed or not."""
+    return bool(np.issubdtype(dtype, np.integer))
+
+
 def result_dtype(who: str, dtype: DTypeLike | None, integer: bool) -> np.dtype:
     """Returns the dtype of a draw.
 
@@ -292,58 +326,98 @@ def result_dtype(who: str, dtype: DTypeLike | None, integer: bool) -> np.dtype:
         return default_dtype(float)
     if dtype is int and integer:
         return default_dtype(int)
-    kind = "an integer dtype" if integer else "float16, bfloat16, float32 or float64"
-    try:
-        found = np.dtype(jnp.dtype(dtype)) if dtype is not None else None
-    except TypeError:
-        found = None
-    allowed = found is not None and (
-        np.issubdtype(found, np.integer) if integer else found in _FLOATS
-    )
-    if found is None or not allowed:
-        _errors.type_error(who, f"dtype must be {kind}", dtype)
+    found = named_dtype(dtype)
+    if found is None or not (is_integer(found) if integer else found in _FLOATS):
+        kind = "float16, bfloat16, float32 or float64"
+        kind = "an integer dtype" if integer else kind
+        fix = ""
+        if isinstance(dtype, int):
+            fix = "A size of several axes is one argument, a tuple: size=(2, 3)."
+        elif found is not None and (found.kind in "biuc" or found in _FLOATS):
+            wanted = repr(found.name)
+            if isinstance(dtype, type) and dtype.__module__ == "builtins":
+                wanted = dtype.__name__
+            fix = f"Cast the result: {who}(...).astype({wanted})."
+        _errors.type_error(who, f"dtype must be {kind}", dtype, fix)
     if found.itemsize == 8 and jax.dtypes.canonicalize_dtype(found) != found:
         return np.dtype(jnp.zeros((), found).dtype)  # warns as JAX does
     return found
 
 
-def _host_array(who: str, param: Param, value: Any) -> np.ndarray:
-    """Converts a host value that is not a plain float to an array, and checks it."""
+def as_arrays(who: str, name: str, value: Any) -> Array | np.ndarray:
+    """Returns a JAX array where the value is one or holds some, else a NumPy array.
+
+    So nothing that is on the device is synchronised. The entries may still be
+    anything, strings and objects included.
+
+    Raises:
+        TypeError: if JAX arrays stand beside what is no number.
+        ValueError: if rows are of unlike lengths.
+    """
+    if isinstance(value, jax.Array):
+        return value
+    must = f"{name} must be an array whose rows have one length"
     try:
-        array = np.asarray(value)
-        if array.dtype.kind == "c":
-            raise TypeError
-        if array.dtype.kind not in "biuf":
-            if any(entry is None for entry in array.flat):
-                raise TypeError
-            array = np.asarray(value, float)  # strings raise ValueError
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            _errors.message(
-                who, f"{param.name} must be real numbers", _errors.describe(value)
-            )
-        ) from None
+        return jnp.asarray(value) if _holds_jax_array(value) else np.asarray(value)
+    except ValueError:
+        _errors.value_error(who, must, value)
+    except TypeError:
+        _errors.type_error(who, f"{must}, all of numbers", value)
+
+
+def host_reals(who: str, name: str, value: Any) -> np.ndarray:
+    """Returns a host value as an array of real numbers, in the dtype that it has.
+
+    Raises:
+        TypeError: if there is ``None``, a complex number, a date or an object.
+        ValueError: if there is a string that is no number.
+    """
+    return _reals(who, name, value, np.asarray(as_arrays(who, name, value)))
+
+
+def _reals(who: str, name: str, value: Any, array: np.ndarray) -> np.ndarray:
+    must = f"{name} must be real numbers"
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind in "mM":
+        fix = "Divide a span of time by its unit: span / np.timedelta64(1, 's')."
+        _errors.type_error(who, must, value, fix)
+    if array.dtype.kind == "c" or any(entry is None for entry in array.flat):
+        _errors.type_error(who, must, value)
+    try:
+        return np.asarray(array, float)
+    except TypeError:
+        _errors.type_error(who, must, value)
+    except ValueError:
+        _errors.value_error(who, must, value)
+
+
+def _host_array(who: str, param: Param, value: Any, array: np.ndarray) -> np.ndarray:
+    """Checks the array of a host value, and returns it in the dtype of the law."""
+    array = _reals(who, param.name, value, array)
     if param.integer:
-        return _host_integers(who, param, array)
+        return _host_integers(who, param, value, array)
     if array.dtype.kind != "f":
         array = array.astype(float)
     if param.bad_array(array).any():
         _errors.value_error(who, f"{param.name} {param.must}", value)
+    if param.period:
+        array = _within(array, param.period)
     return _above_zero(array) if param.above_zero else array
 
 
-def _host_integers(who: str, param: Param, array: np.ndarray) -> np.ndarray:
+def _host_integers(who: str, param: Param, value: Any, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
-            _errors.value_error(who, f"{param.name} {param.must}", array)
+            _errors.value_error(who, f"{param.name} {param.must}", value)
         array = np.trunc(array)
     info = np.iinfo(default_dtype(int))
     if param.bad_array(array).any():
-        _errors.value_error(who, f"{param.name} {param.must}", array)
+        _errors.value_error(who, f"{param.name} {param.must}", value)
     if array.size and not (info.min <= array.min() and array.max() <= info.max):
-        fix = "" if info.bits == 64 else "Switch 64-bit types on: jax_enable_x64."
+        fix = "" if info.bits == 64 else _errors.WIDER_INTS
         _errors.value_error(
-            who, f"{param.name} must fit {default_dtype(int)}", array, fix
+            who, f"{param.name} must fit {default_dtype(int)}", value, fix
         )
     return array.astype(default_dtype(int))
 
@@ -366,7 +440,7 @@ def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
     are never synchronised for a check.
     """
     params: list[Any] = []
-    shapes: list[Shape] = []
+    shapes: dict[str, Shape] = {}
     for domain, value in zip(law.params, values, strict=True):
         kind = type(value)
         if (kind is float or kind is int) and not domain.integer and not domain.core:
@@ -375,24 +449,22 @@ def bind(who: str, law: Law, values: Sequence[Any]) -> tuple[list[Any], Shape]:
                 _errors.value_error(who, f"{domain.name} {domain.must}", value)
             if domain.above_zero and value < 1e-30:  # rarely a closer look
                 value = float(_above_zero(np.asarray(value)))
+            if domain.period and abs(value) >= domain.period:
+                value = float(_within(np.asarray(value), domain.period))
             params.append(value)
             continue
-        if isinstance(value, jax.Array):
-            value = device_param(who, domain.name, value)
-        elif holds_jax_array(value):
-            value = device_param(who, domain.name, jnp.asarray(value))
+        array = as_arrays(who, domain.name, value)
+        if isinstance(array, jax.Array):
+            value = device_param(who, domain.name, array)
         else:
-            value = _host_array(who, domain, value)
+            value = _host_array(who, domain, value, array)
         if value.ndim < domain.core:
             must = f"{domain.name} must have {domain.core} or more axes"
             _errors.value_error(who, must, value)
         if value.ndim > domain.core:
-            shapes.append(value.shape[: value.ndim - domain.core])
+            shapes[domain.name] = value.shape[: value.ndim - domain.core]
         params.append(value)
-    batch = broadcast(who, shapes) if shapes else ()
-    if law.check is not None:
-        law.check(who, *(None if isinstance(p, jax.Array) else p for p in params))
-    return params, batch
+    return params, broadcast(who, shapes) if shapes else ()
 
 
 def _above_zero(array: np.ndarray) -> np.ndarray:
@@ -401,19 +473,26 @@ def _above_zero(array: np.ndarray) -> np.ndarray:
     return np.where((array > 0) & (array < least), least, array)
 
 
-def holds_jax_array(value: Any) -> bool:
+def _within(array: np.ndarray, period: float) -> np.ndarray:
+    """Takes whole periods off, exactly; ``nan`` of an infinite number."""
+    with np.errstate(invalid="ignore"):
+        rest: np.ndarray = np.fmod(array.astype(float), period)
+        return rest
+
+
+def _holds_jax_array(value: Any) -> bool:
     """Whether a list or tuple holds a JAX array, so that NumPy would synchronise it."""
     return isinstance(value, (list, tuple)) and any(
         isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(value)
     )
 
 
-def broadcast(who: str, shapes: Sequence[Shape]) -> Shape:
-    """Returns what the shapes broadcast to, or raises a ``ValueError``."""
+def broadcast(who: str, shapes: Mapping[str, Shape]) -> Shape:
+    """Returns what the parameters' shapes broadcast to, or raises a ``ValueError``."""
     try:
-        return np.broadcast_shapes(*shapes)
+        return np.broadcast_shapes(*shapes.values())
     except ValueError:
-        got = " and ".join(map(str, shapes))
+        got = " and ".join(f"{name} of {shape}" for name, shape in shapes.items())
         must = "the parameters' shapes must broadcast"
         raise ValueError(_errors.message(who, must, got)) from None
 
@@ -462,6 +541,9 @@ class Draws:
         params, batch = bind(who, law, values)
         shape = result_shape(who, size, batch)
         found = result_dtype(who, dtype, law.result == "integer")
+        if law.check is not None:
+            known = (None if isinstance(p, jax.Array) else p for p in params)
+            law.check(who, found, *known)
         result: Array = step(
             self,
             who,

@@ -9,28 +9,66 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+X64 = "jax.config.update('jax_enable_x64', True)"
+WIDER_INTS = f"Switch 64-bit types on: {X64}."
+"""The fix where a number does not fit JAX's default integer."""
+
 
 def describe(value: Any) -> str:
-    """Says what a value is in a few words: never the content of an array.
+    """Says what a value is in a few words.
+
+    Numbers of the host are shown, and up to eight in an array of it; of a JAX array,
+    which may not be there yet, only shape and dtype.
 
     Args:
         value: anything.
 
     Returns:
-        For example ``3.5``, ``float32[3,2]``, ``a traced int32[]`` or ``str 'a'``.
+        For example ``3.5``, ``a jax.Array float32[3,2]``, ``a traced int32[]``,
+        ``a numpy int64[2] [-1, 4]`` or ``str 'a'``.
     """
     if isinstance(value, jax.core.Tracer):
         return f"a traced {value.aval.str_short(short_dtypes=False)}"
-    if isinstance(value, (jax.Array, np.ndarray)):
-        shape = ",".join(map(str, value.shape))
-        kind = "jax.Array" if isinstance(value, jax.Array) else "numpy"
-        return f"a {kind} {value.dtype}[{shape}]"
+    if isinstance(value, jax.Array):
+        return f"a jax.Array {_dtype_and_shape(value)}"
+    if isinstance(value, np.ndarray):
+        return _describe_host(value)
     if value is None or isinstance(value, (bool, int, float, complex, np.generic)):
         return f"{value!r}"
-    text = repr(value)
-    if len(text) > 60:
-        text = text[:57] + "..."
-    return f"{type(value).__name__} {text}"
+    if isinstance(value, type):
+        return f"the type {value.__name__}"
+    name, text = type(value).__name__, repr(value)
+    if isinstance(value, (list, tuple)) and any(
+        isinstance(entry, jax.Array) for entry in value
+    ):
+        text = "of " + ", ".join(map(describe, value))
+    if len(text) > 80:
+        text = text[:79] + "…"
+    # What says itself what it is, as most classes do, needs no name before it.
+    return text if text.startswith(("<", name)) else f"{name} {text}"
+
+
+def _dtype_and_shape(array: Any) -> str:
+    return f"{array.dtype}[{','.join(map(str, array.shape))}]"
+
+
+def _describe_host(array: np.ndarray) -> str:
+    numbers = array.dtype.kind in "biufc"
+    if array.ndim == 0:
+        if numbers:
+            return str(array[()])
+        return describe(array.item() if array.dtype.kind in "OSU" else array[()])
+    text = f"a numpy {_dtype_and_shape(array)}"
+    return f"{text} {array.tolist()}" if numbers and array.size <= 8 else text
+
+
+def named(**values: Any) -> str:
+    """Describes values by their names, without those that are ``None``."""
+    return ", ".join(
+        f"{name}={describe(value)}"
+        for name, value in values.items()
+        if value is not None
+    )
 
 
 def message(who: str, must: str, got: str = "", fix: str = "") -> str:
@@ -63,6 +101,12 @@ def value_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
     raise ValueError(message(who, must, describe(got), fix)) from None
 
 
+def linalg_error(who: str, must: str, got: Any, fix: str = "") -> NoReturn:
+    """Raises a ``numpy.linalg.LinAlgError`` that describes ``got``."""
+    # From None: as above.
+    raise np.linalg.LinAlgError(message(who, must, describe(got), fix)) from None
+
+
 # --- Transformations -----------------------------------------------------------
 
 
@@ -73,8 +117,9 @@ def batched_generator(who: str, shape: tuple[int, ...]) -> NoReturn:
             who,
             "a batched generator does not draw by itself",
             f"a generator split to shape {shape}",
-            "Map over it: jax.vmap(lambda rng: rng.normal())(rng.split(3)), or take "
-            "separate generators: a, b, c = rng.spawn(3).",
+            "Map over it: jax.vmap(lambda rng: rng.normal())(batch); take one out of "
+            "it: rng = stateful_rng(batch.state()[0]); or make separate generators: "
+            "a, b, c = rng.spawn(3).",
         )
     )
 
@@ -88,8 +133,10 @@ def unsplit_generator(who: str) -> NoReturn:
             "one generator for all lanes",
             "Split it: jax.vmap(f)(rng.split(n), x) with the generator as an "
             "argument of f; or draw before the vmap: noise = rng.normal(size=n). In "
-            "jax.jacfwd and jax.hessian, take key = rng.key() outside and draw with "
-            "jax.random.normal(key).",
+            "jax.jacfwd and jax.hessian, which are vmaps, take key = rng.key() outside "
+            "and draw with jax.random.normal(key). In jax.lax.map with batch_size, "
+            "which is one too, map over states: jax.lax.map(lambda state: "
+            "stateful_rng(state).normal(), rng.split(n).state(), batch_size=k).",
         )
     )
 

@@ -230,6 +230,26 @@ def test_the_mean_has_room_for_its_law():
     assert rng.state().counter[1] == 1
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda r: r.binomial(-1, 0.5), "n must be an integer >= 0; got -1."),
+        (lambda r: r.binomial(math.nan, 0.5), "n must be an integer >= 0; got nan."),
+        (lambda r: r.binomial(2**40, 0.5), "got 1099511627776. Switch 64-bit types on"),
+        (lambda r: r.hypergeometric(5, 5, 11), "got ngood=5, nbad=5, nsample=11."),
+        (lambda r: r.hypergeometric(2**30, 2**30, 1), "nbad=1073741824. Switch 64-bit"),
+        (lambda r: r.poisson(3e9), "got 3000000000.0. Switch 64-bit types on"),
+        (lambda r: r.binomial(np.timedelta64(3, "s"), 0.5), "n must be real numbers"),
+    ],
+)
+def test_a_message_shows_the_numbers(call, text):
+    rng = stateful_rng(0)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(rng)
+    assert text in str(caught.value)
+    assert rng.state().counter[1] == 0
+
+
 def test_hypergeometric_stays_in_its_support():
     random = np.random.default_rng(0)
     good, bad = random.integers(0, 60, (2, 5000))

@@ -15,6 +15,7 @@ from jax_stateful_rng._samplers.continuous import _normal
 from jax_stateful_rng._samplers.simple import _uniform
 
 BASE = jax.random.key(42)
+DAY, SECOND = np.datetime64("2020-01-01"), np.timedelta64(1, "s")
 
 
 def count(rng):
@@ -44,7 +45,9 @@ def test_sizes_are_numpys(size):
     ("size", "error"),
     [(-1, ValueError), ((2, -1), ValueError), (1.0, TypeError), ((1, 2.0), TypeError)]
     + [(True, TypeError), ((True,), TypeError), ("3", TypeError), (b"3", TypeError)]
-    + [(np.array([1.0]), TypeError), (jnp.ones(()), TypeError), ({}.get, TypeError)],
+    + [(np.array([1.0]), TypeError), (jnp.ones(()), TypeError), ({}.get, TypeError)]
+    + [({3: 4}, TypeError), ({3}, TypeError), (2**64, ValueError)]
+    + [((2**40, 2**40), ValueError), ((0, 2**64), ValueError)],
 )
 def test_bad_sizes(size, error):
     with pytest.raises(error, match=r"^rng\.normal: size must"):
@@ -97,11 +100,50 @@ def test_x64(x64):
 @pytest.mark.parametrize(
     ("value", "error"),
     [("a", ValueError), (None, TypeError), (1j, TypeError), ([1j], TypeError)]
-    + [([1, "a"], ValueError), (jnp.ones(2, complex), TypeError), (BASE, TypeError)],
+    + [([1, "a"], ValueError), (jnp.ones(2, complex), TypeError), (BASE, TypeError)]
+    + [(DAY, TypeError), ([SECOND], TypeError), (np.array([DAY]), TypeError)],
 )
 def test_bad_parameters(value, error):
     with pytest.raises(error, match=r"^rng\.normal: loc must be real numbers"):
         stateful_rng(0).normal(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "got"),
+    [
+        (lambda r: r.normal(0, -2), "got -2.0."),
+        (lambda r: r.normal(0, np.array(-2)), "got -2."),
+        (lambda r: r.normal(0, np.float32(-2)), "got np.float32(-2.0)."),
+        (lambda r: r.normal(0, [1, -2]), "got list [1, -2]."),
+        (lambda r: r.normal(0, np.array([1, -2])), "got a numpy int64[2] [1, -2]."),
+        (lambda r: r.normal(0, np.full(9, -2.0)), "got a numpy float64[9]."),
+        (lambda r: r.normal(np.array("a")), "got str 'a'."),
+        (lambda r: r.normal(np.array([DAY])), "got a numpy datetime64[D][1]."),
+        (lambda r: r.normal(jnp.array(1j)), "got a jax.Array complex64[]."),
+        (lambda r: r.normal([jnp.ones(2), 1j]), "float32[2], 1j."),
+        (lambda r: r.normal([jnp.ones(2), jnp.ones(1)]), "rows have one length"),
+        (lambda r: r.normal([[1], [2, 3]]), "got list [[1], [2, 3]]."),
+        (lambda r: r.normal(SECOND), "span / np.timedelta64(1, 's')"),
+        (lambda r: r.normal(r), "got StatefulPRNG(impl='threefry2x32', count=0)."),
+        (lambda r: r.normal([1, 2], [1, 2, 3]), "loc of (2,) and scale of (3,)."),
+        (lambda r: r.normal(size=2.0), "Write size=int(2.0)."),
+        (lambda r: r.key(2.0), "shape must be"),
+        (lambda r: r.split(-1), "num must not be"),
+        (lambda r: r.random(3, 4), "size=(2, 3)"),
+        (lambda r: r.normal(dtype=int), "rng.normal(...).astype(int)"),
+        (lambda r: r.poisson(dtype="bfloat16"), "rng.poisson(...).astype('bfloat16')"),
+        (lambda r: r.rademacher(dtype="foo"), "dtype must be one of signed"),
+        (lambda r: r.integers([[1], [2, 3]]), "rows have one length"),
+        (lambda r: r.categorical([SECOND]), "logits must be real numbers"),
+    ],
+)
+def test_what_a_message_says(call, got):
+    rng = stateful_rng(0)
+    with pytest.raises((TypeError, ValueError)) as caught:
+        call(rng)
+    assert str(caught.value).startswith("rng.")
+    assert got in str(caught.value)
+    assert count(rng) == 0
 
 
 @pytest.mark.parametrize(
@@ -124,6 +166,33 @@ def test_what_a_parameter_may_be(loc):
 def test_a_width_beyond_the_dtype_overflows(low, high):
     with pytest.raises(OverflowError, match="finite"):
         stateful_rng(0).uniform(low, high)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (-6e4, 6e4),
+        (0, 7e4),
+        (7e4, 70001),
+        (np.array([-6e4]), 6e4),
+        (np.float16(0), 7e4),
+    ],
+)
+def test_a_width_beyond_float16_overflows(low, high):
+    rng = stateful_rng(0)
+    with pytest.raises(OverflowError, match=r"in float16; .*dtype='float32'"):
+        rng.uniform(low, high, dtype="float16")
+    assert count(rng) == 0
+    for dtype in ("float32", "bfloat16"):
+        assert np.isfinite(
+            np.asarray(rng.uniform(low, high, 9, dtype=dtype), float)
+        ).all()
+
+
+def test_the_width_is_that_of_the_numbers_and_not_of_their_dtype():
+    ends = np.array([-6e4], np.float16), np.array([6e4], np.float16)
+    assert np.isfinite(stateful_rng(0).uniform(*ends)).all()
+    assert np.isfinite(stateful_rng(0).uniform(-3e4, 3e4, 9, dtype="float16")).all()
 
 
 def test_device_values_out_of_range_give_nan():

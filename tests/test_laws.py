@@ -254,6 +254,40 @@ def test_edges(case):
         np.testing.assert_array_equal(draw(rng, case, *on_device), value)
 
 
+@pytest.mark.parametrize("turns", [1, 1000, 10**6, -(10**9)])
+@pytest.mark.parametrize("form", [float, lambda mu: np.full(50, mu)])
+def test_whole_turns_of_an_angle_do_not_matter(turns, form):
+    """In float32 the noise would be rounded away beside so large a mode."""
+    mu = 1.0 + turns * 2 * math.pi
+    far = stateful_rng(0).vonmises(form(mu), 100.0, size=50)
+    near = stateful_rng(0).vonmises(form(1.0), 100.0, size=50)
+    np.testing.assert_allclose(far, near, atol=2e-6)
+
+
+@pytest.mark.parametrize("mu", [1e4, -123456.0])
+def test_an_angle_on_the_device_keeps_its_noise(mu):
+    rest = float(np.remainder(np.float64(np.float32(mu)), 2 * math.pi))
+    far = stateful_rng(0).vonmises(jnp.full(50, mu, jnp.float32), 100.0)
+    near = stateful_rng(0).vonmises(jnp.full(50, rest, jnp.float32), 100.0)
+    apart = np.abs(np.exp(1j * np.asarray(far, float)) - np.exp(1j * np.asarray(near)))
+    assert apart.max() < 2e-6
+
+
+@pytest.mark.parametrize("form", [float, lambda end: np.full(2000, end)])
+def test_a_triangle_wider_than_float32(form):
+    rng = stateful_rng(0)
+    wide = rng.triangular(form(-3e38), form(1e38), form(3e38), size=2000)
+    law = stats.triang(4 / 6, -3.0, 6.0)
+    assert stats.kstest(np.asarray(wide, float) / 1e38, law.cdf).pvalue > 1e-4
+    for ends in ((0.0, 0.0, 1e39), (-math.inf, 0.0, 1.0)):
+        with pytest.raises(OverflowError, match="must be finite in float32"):
+            rng.triangular(*map(form, ends))
+    with jax.enable_x64(True):
+        assert np.isfinite(rng.triangular(0, 0, 1e39))
+        with pytest.raises(OverflowError, match="must be finite in float32"):
+            rng.triangular(0, 0, 1e39, dtype="float32")
+
+
 # --- Under transformations ---------------------------------------------------------
 
 

@@ -315,7 +315,7 @@ def test_check_valid():
     with pytest.raises(ValueError, match="positive semidefinite"):
         rng.multivariate_normal([0, 0], bad[0], check_valid="raise", method="eigh")
     for cov in (bad[0], [[1, 1], [1, 1]]):
-        with pytest.raises(np.linalg.LinAlgError):
+        with pytest.raises(np.linalg.LinAlgError, match=r"definite.*'eigh'"):
             rng.multivariate_normal([0, 0], cov, method="cholesky")
         traced = rng.multivariate_normal([0, 0], jnp.array(bad[0]), method="cholesky")
         assert np.isnan(traced).any()
@@ -334,14 +334,20 @@ def test_multivariate_normal_refuses():
         ([0, 0], jnp.zeros((3, 2, 2)), "square matrix"),
         ([[0, 0]], np.eye(2), "mean must have one axis"),
         (0, [[1]], "mean must have one axis"),
-        ([0], 1, "square matrix"),
+        ([0], 1, "square matrix; got 1"),
+        ([0, 0], [[1, math.nan], [math.nan, 1]], "cov must be finite"),
+        ([0, 0], [["a", "b"], ["c", "d"]], "cov must be real numbers"),
+        ([0, 0], [[1, 0], [0]], "rows have one length"),
     ]
     for mean, cov, text in wrong:
         with pytest.raises(ValueError, match=text):
             rng.multivariate_normal(mean, cov)
     for mean, cov in (([0j, 0], np.eye(2)), ([0, 0], np.eye(2) + 0j)):
-        with pytest.raises(TypeError, match="must not be complex"):
-            rng.multivariate_normal(mean, cov)
+        for given in (cov, jnp.asarray(cov)):
+            with pytest.raises(TypeError, match="must be real numbers"):
+                rng.multivariate_normal(mean, given)
+    with pytest.raises(TypeError, match="tol must be a number"):
+        rng.multivariate_normal([0, 0], np.eye(2), tol="small")
     with pytest.raises(ValueError, match="method must be"):
         rng.multivariate_normal([0, 0], np.eye(2), method="foo")
     with pytest.raises(ValueError, match="check_valid must be"):

@@ -172,8 +172,13 @@ def test_the_same_order_with_and_without_64_bits():
     [
         (lambda r: r.permutation(-1), ValueError, "x must be >= 0"),
         (lambda r: r.permutation(2**33), ValueError, "jax_enable_x64"),
-        (lambda r: r.permutation(5.0), np.exceptions.AxisError, "rng.permutation"),
-        (lambda r: r.permutation("abc"), np.exceptions.AxisError, "rng.permutation"),
+        (
+            lambda r: r.permutation(2.5),
+            np.exceptions.AxisError,
+            "array, or an int.*2.5",
+        ),
+        (lambda r: r.permutation("abc"), np.exceptions.AxisError, "array, or an int"),
+        (lambda r: r.permutation([[1, 2], [3]]), ValueError, "rows have one length"),
         (lambda r: r.permutation(["a", "b"]), TypeError, "must hold numbers"),
         (lambda r: r.permutation([[1, 2]], 2), np.exceptions.AxisError, "axis 2"),
         (lambda r: r.permutation([[1, 2]], -3), np.exceptions.AxisError, "axis -3"),

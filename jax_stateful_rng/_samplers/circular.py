@@ -38,7 +38,8 @@ class Circular(Draws):
         (the integral by Gauss's rule).
 
         Args:
-            mu: the mode :math:`\mu`; any real number.
+            mu: the mode :math:`\mu`; any real number. Whole turns are taken off before
+                the draw, of a number known on the host in float64.
             kappa: the concentration :math:`\kappa`; >= 0.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
@@ -66,14 +67,19 @@ class Circular(Draws):
 
 
 _WHOLE_TURN = 2 * math.pi
+_TURN_IN_FEW_BITS = 6.28125
+"""So that its product with some thousand turns is exact."""
 _STRAIGHT = 1e12
 """Beyond this concentration the circle is straight to the last place of a float."""
 
 
-@law(real("mu"), nonnegative("kappa"))
+@law(real("mu", period=_WHOLE_TURN), nonnegative("kappa"))
 def _vonmises(
     key: Array, shape: Shape, dtype: np.dtype, mu: Array, kappa: Array
 ) -> Array:
+    # First the turns of mu, and only then the noise, which would be rounded beside it.
+    turns = jnp.round(mu / _WHOLE_TURN)
+    mu = mu - turns * _TURN_IN_FEW_BITS - turns * (_WHOLE_TURN - _TURN_IN_FEW_BITS)
     mu = fit(shape, mu)
     legal = kappa >= 0
     safe = jnp.clip(jnp.where(legal, kappa, 1), 1e-30, _STRAIGHT)

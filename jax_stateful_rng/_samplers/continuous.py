@@ -15,7 +15,7 @@ from .._draw import Draws, Known, law, nonnegative, positive, real
 from .._typing import Array, DTypeLike, OutSharding, RealLike, Shape, Size
 from . import _bits, _noise
 from ._noise import fit, words
-from .simple import refuse_out
+from .simple import refuse_out, refuse_overflow
 
 
 class Continuous(Draws):
@@ -526,7 +526,8 @@ class Continuous(Draws):
         Args:
             left: the lower end; < ``right``.
             mode: the peak; between the ends, or one of them.
-            right: the upper end.
+            right: the upper end. Both must be finite in float32, or in float64 where
+                that is the dtype.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
             out_sharding: where the result is to lie, each part made where it lies.
@@ -538,6 +539,7 @@ class Continuous(Draws):
         Raises:
             ValueError: if not left <= mode <= right and left < right, known on the
                 host.
+            OverflowError: if an end is not finite in the dtype, known on the host.
 
         Examples:
             >>> rng = stateful_rng(0)
@@ -745,7 +747,7 @@ def _standard_cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return _noise.cauchy(word)
 
 
-def _peaked(who: str, left: Known, mode: Known, right: Known) -> None:
+def _peaked(who: str, dtype: np.dtype, left: Known, mode: Known, right: Known) -> None:
     for low, high, strict, must in (
         (left, mode, False, "left must be <= mode"),
         (mode, right, False, "mode must be <= right"),
@@ -755,9 +757,14 @@ def _peaked(who: str, left: Known, mode: Known, right: Known) -> None:
             continue
         wrong = low >= high if strict else low > high
         if wrong if isinstance(wrong, bool) else wrong.any():
-            got = f"left={_errors.describe(left)}, mode={_errors.describe(mode)}, "
-            got += f"right={_errors.describe(right)}"
+            got = _errors.named(left=left, mode=mode, right=right)
             raise ValueError(_errors.message(who, must, got))
+    compute = np.dtype(np.float64 if dtype == np.float64 else np.float32)
+    for name, end in (("left", left), ("right", right)):
+        if end is None or (isinstance(end, float) and abs(end) < 1e38):
+            continue
+        end = np.where(np.isnan(end), 0, end)  # nan passes and gives nan
+        refuse_overflow(who, compute, name, **{name: end})
 
 
 @law(real("left"), real("mode"), real("right"), check=_peaked)
@@ -766,6 +773,9 @@ def _triangular(
 ) -> Array:
     left, mode, right = fit(shape, left), fit(shape, mode), fit(shape, right)
     legal = (left <= mode) & (mode <= right) & (left < right)
+    # Ends far apart are drawn at half their size: their distance may not be finite.
+    double = jnp.where(jnp.isfinite(right - left), 1, 2).astype(dtype)
+    left, mode, right = left / double, mode / double, right / double
     width = jnp.where(legal, right - left, np.nan)
     rising, falling = (mode - left) / width, (right - mode) / width
     (word,) = words(key, shape, dtype, 1)
@@ -774,7 +784,7 @@ def _triangular(
     # 1 where the branch is not taken: the root's derivative is infinite at 0.
     up = jnp.sqrt(jnp.where(rises, u * rising, 1))
     down = jnp.sqrt(jnp.where(rises, 1, rest * falling))
-    return jnp.where(rises, left + width * up, right - width * down)
+    return double * jnp.where(rises, left + width * up, right - width * down)
 
 
 # --- Wald -----------------------------------------------------------------------------

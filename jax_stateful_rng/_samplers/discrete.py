@@ -378,13 +378,18 @@ def _poisson_limit() -> float:
     return largest - 10 * math.sqrt(largest)
 
 
-def _poisson_fits(who: str, lam: Known) -> None:
+def _wider() -> str:
+    """Returns the fix where counts do not fit, if there is a wider integer."""
+    return "" if default_dtype(int) == np.int64 else _errors.WIDER_INTS
+
+
+def _poisson_fits(who: str, dtype: np.dtype, lam: Known) -> None:
     if lam is None:
         return
     limit = _poisson_limit()
     if lam > limit if isinstance(lam, float) else np.any(lam > limit):
         must = f"lam must be at most {limit:.10g}, for the counts to fit"
-        _errors.value_error(who, must, lam)
+        _errors.value_error(who, must, lam, _wider())
 
 
 @law(interval("lam", "[0", "inf)"), result="integer", check=_poisson_fits)
@@ -431,7 +436,7 @@ def _poisson_large(key: Array, shape: Shape, lam: Array) -> Array:
     return around_mean(key, shape, (lam,), describe, lam.dtype)
 
 
-def _negative_binomial_fits(who: str, n: Known, p: Known) -> None:
+def _negative_binomial_fits(who: str, dtype: np.dtype, n: Known, p: Known) -> None:
     if n is None or p is None:
         return
     with np.errstate(over="ignore"):
@@ -442,7 +447,8 @@ def _negative_binomial_fits(who: str, n: Known, p: Known) -> None:
                 who,
                 "n must not be too large nor p too small: (1 - p) / p * "
                 f"(n + 10 * sqrt(n)) must be at most {_poisson_limit():.10g}",
-                f"n={_errors.describe(n)}, p={_errors.describe(p)}",
+                _errors.named(n=n, p=p),
+                _wider(),
             )
         )
 
@@ -519,21 +525,20 @@ def _binomial_large(key: Array, shape: Shape, n: Array, p: Array) -> Array:
 # --- Hypergeometric ----------------------------------------------------------------
 
 
-def _sample_fits(who: str, ngood: Known, nbad: Known, nsample: Known) -> None:
-    largest = largest_of(default_dtype(int))
-    got = ", ".join(
-        f"{name}={_errors.describe(value)}"
-        for name, value in (("ngood", ngood), ("nbad", nbad), ("nsample", nsample))
-        if value is not None
-    )
+def _sample_fits(
+    who: str, dtype: np.dtype, ngood: Known, nbad: Known, nsample: Known
+) -> None:
     if ngood is None or nbad is None:
         return
+    largest = largest_of(default_dtype(int))
     if np.any(ngood > largest - nbad):
-        must = f"ngood + nbad must be at most {largest}"
-        raise ValueError(_errors.message(who, must, got))
-    if nsample is not None and np.any(nsample > ngood + nbad):
-        must = "nsample must be at most ngood + nbad"
-        raise ValueError(_errors.message(who, must, got))
+        must, got = f"ngood + nbad must be at most {largest}", {}
+    elif nsample is not None and np.any(nsample > ngood + nbad):
+        must, got = "nsample must be at most ngood + nbad", {"nsample": nsample}
+    else:
+        return
+    text = _errors.named(ngood=ngood, nbad=nbad, **got)
+    raise ValueError(_errors.message(who, must, text, "" if got else _wider()))
 
 
 @law(

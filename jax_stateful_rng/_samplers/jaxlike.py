@@ -10,9 +10,10 @@ import numpy as np
 from .. import _errors
 from .._draw import (
     Draws,
+    as_arrays,
     default_dtype,
     device_param,
-    holds_jax_array,
+    host_reals,
     program,
     result_dtype,
     result_shape,
@@ -135,7 +136,8 @@ class JaxLike(Draws):
         rows = static_int(who, "n", n)
         columns = rows if m is None else static_int(who, "m", m)
         if rows < 0 or columns < 0:
-            _errors.value_error(who, "n and m must be >= 0", min(rows, columns))
+            got = f"n={rows}, m={columns}"
+            raise ValueError(_errors.message(who, "n and m must be >= 0", got))
         shape = result_shape(who, size, ())
         found = result_dtype(who, dtype, integer=False)
         matrices = program(_orthogonal, shape, rows, columns, found)
@@ -147,17 +149,10 @@ class JaxLike(Draws):
 
 
 def _logits(who: str, logits: Any) -> np.ndarray | Array:
-    if holds_jax_array(logits):
-        logits = jnp.asarray(logits)
-    if isinstance(logits, jax.Array):
-        return device_param(who, "logits", logits)
-    try:
-        return np.asarray(logits, np.float64)
-    except (TypeError, ValueError) as error:
-        text = _errors.message(
-            who, "logits must be real numbers", _errors.describe(logits)
-        )
-        raise type(error)(text) from None
+    array = as_arrays(who, "logits", logits)
+    if isinstance(array, jax.Array):
+        return device_param(who, "logits", array)
+    return host_reals(who, "logits", logits).astype(np.float64)
 
 
 def _check_logits(who: str, logits: np.ndarray, axis: int) -> None:

@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +16,10 @@ from .._draw import (
     Known,
     Law,
     Param,
+    as_arrays,
     count,
     default_dtype,
-    holds_jax_array,
+    host_reals,
     interval,
     law,
     real,
@@ -77,7 +78,7 @@ class Multivariate(Draws):
         References:
             Gammas divided by their sum, kept as logarithms where they are tiny.
         """
-        alpha = _array("rng.dirichlet", "alpha", alpha)
+        alpha = as_arrays("rng.dirichlet", "alpha", alpha)
         if alpha.ndim == 0:
             fix = "Write alpha=[a, b, ...]."
             _errors.type_error("rng.dirichlet", "alpha must be a vector", alpha, fix)
@@ -134,7 +135,7 @@ class Multivariate(Draws):
             A binomial for each category of what the ones before it have left; Davis,
             "The computer generation of multinomial random variates" (1993).
         """
-        pvals = _array("rng.multinomial", "pvals", pvals)
+        pvals = as_arrays("rng.multinomial", "pvals", pvals)
         if pvals.ndim == 0 or pvals.shape[-1] == 0:
             must = "pvals must have a last axis with one entry or more"
             _errors.value_error("rng.multinomial", must, pvals)
@@ -194,13 +195,12 @@ class Multivariate(Draws):
         who = "rng.multivariate_hypergeometric"
         if method not in ("marginals", "count"):
             _errors.value_error(who, "method must be 'marginals' or 'count'", method)
-        colors = _array(who, "colors", colors)
+        colors = as_arrays(who, "colors", colors)
         _one_axis(who, "colors", colors)
-        sample = _array(who, "nsample", nsample)
-        for name, value in (("colors", colors), ("nsample", sample)):
-            if value.size and not jnp.issubdtype(value.dtype, jnp.integer):
-                _errors.value_error(who, f"{name} must be integers", value)
-        if sample.ndim:
+        if colors.size and not jnp.issubdtype(colors.dtype, jnp.integer):
+            _errors.value_error(who, "colors must be integers", colors)
+        sample = as_arrays(who, "nsample", nsample)
+        if sample.ndim or not jnp.issubdtype(sample.dtype, jnp.integer):
             _errors.value_error(who, "nsample must be one integer", nsample)
         if method == "marginals":
             return self._draw(
@@ -262,11 +262,11 @@ class Multivariate(Draws):
             checked; ``"cholesky"`` gives ``nan`` where it is not positive definite.
 
         Raises:
-            TypeError: if a parameter is complex.
+            TypeError: if a parameter does not hold real numbers.
             ValueError: if the shapes do not fit, for an unknown ``method`` or
                 ``check_valid``, or with ``check_valid="raise"``.
-            numpy.linalg.LinAlgError: with ``method="cholesky"``, if ``cov``, known on
-                the host, is not positive definite.
+            numpy.linalg.LinAlgError: if ``cov``, known on the host, is not positive
+                definite with ``method="cholesky"``, or not finite with ``"svd"``.
 
         Examples:
             >>> rng = stateful_rng(0)
@@ -281,10 +281,7 @@ class Multivariate(Draws):
         if check_valid not in ("warn", "raise", "ignore"):
             must = "check_valid must be 'warn', 'raise' or 'ignore'"
             _errors.value_error(who, must, check_valid)
-        mean, cov = _array(who, "mean", mean), _array(who, "cov", cov)
-        for name, value in (("mean", mean), ("cov", cov)):
-            if jnp.issubdtype(value.dtype, jnp.complexfloating):
-                _errors.type_error(who, f"{name} must not be complex", value)
+        mean, cov = as_arrays(who, "mean", mean), as_arrays(who, "cov", cov)
         _one_axis(who, "mean", mean)
         if cov.ndim != 2 or cov.shape[0] != cov.shape[1]:
             _errors.value_error(who, "cov must be a square matrix", cov)
@@ -300,24 +297,12 @@ class Multivariate(Draws):
                 cov,
                 out_sharding=out_sharding,
             )
-        root = _host_root(who, cov.astype(float), check_valid, tol, method)
+        cov = host_reals(who, "cov", cov).astype(float)
+        root = _host_root(who, cov, check_valid, tol, method)
         return self._draw(_BY_ROOT, size, dtype, mean, root, out_sharding=out_sharding)
 
 
 # --- What arguments may be ---------------------------------------------------------
-
-
-def _array(who: str, name: str, value: Any) -> Array | np.ndarray:
-    """Returns a JAX array as it is, and anything else as a NumPy array."""
-    if isinstance(value, jax.Array):
-        return value
-    if holds_jax_array(value):
-        return jnp.asarray(value)
-    try:
-        return np.asarray(value)
-    except ValueError as error:  # nested lists of unequal lengths
-        must = f"{name} must be an array of numbers"
-        raise ValueError(_errors.message(who, must, _errors.describe(value))) from error
 
 
 def _one_axis(who: str, name: str, value: Array | np.ndarray) -> None:
@@ -353,7 +338,7 @@ def _dirichlet(key: Array, shape: Shape, dtype: np.dtype, alpha: Array) -> Array
 # --- Multinomial -------------------------------------------------------------------
 
 
-def _sum_fits(who: str, n: Known, pvals: Known) -> None:
+def _sum_fits(who: str, dtype: np.dtype, n: Known, pvals: Known) -> None:
     if not isinstance(pvals, np.ndarray):
         return
     epsilon = np.finfo(pvals.dtype).eps
@@ -422,13 +407,14 @@ def _chances(pvals: Array) -> Array:
 # --- Multivariate hypergeometric ---------------------------------------------------
 
 
-def _items_fit(who: str, colors: Known, nsample: Known) -> None:
+def _items_fit(who: str, dtype: np.dtype, colors: Known, nsample: Known) -> None:
     if not isinstance(colors, np.ndarray):
         return
     total, largest = sum(colors.tolist()), largest_of(default_dtype(int))
     if total > largest:
         must = f"colors must sum to at most {largest}"
-        _errors.value_error(who, must, colors)
+        fix = "" if largest > 2**31 else _errors.WIDER_INTS
+        _errors.value_error(who, must, colors, fix)
     if nsample is not None and nsample > total:
         must = f"nsample must be at most sum(colors), {total}"
         _errors.value_error(who, must, nsample)
@@ -489,11 +475,23 @@ def _host_root(
     who: str, cov: np.ndarray, check_valid: str, tol: float, method: str
 ) -> np.ndarray:
     """Returns the root of a covariance in float64, after NumPy's checks."""
+    try:
+        tol = float(tol)
+    except (TypeError, ValueError):
+        _errors.type_error(who, "tol must be a number", tol)
     if method == "cholesky":
-        root: np.ndarray = np.linalg.cholesky(cov)
+        try:
+            root: np.ndarray = np.linalg.cholesky(cov)
+        except np.linalg.LinAlgError:
+            must = "cov must be positive definite for method='cholesky'"
+            fix = "Write method='eigh', for which semidefinite is enough."
+            _errors.linalg_error(who, must, cov, fix)
         return root
     if method == "svd":
-        _, values, right = np.linalg.svd(cov)
+        try:
+            _, values, right = np.linalg.svd(cov)
+        except np.linalg.LinAlgError:
+            _errors.linalg_error(who, "cov must be finite", cov)
         valid = np.allclose((right.T * values) @ right, cov, rtol=tol, atol=tol)
     values, vectors = np.linalg.eigh((cov + cov.T) / 2)
     if method == "eigh":

@@ -12,8 +12,10 @@ import numpy as np
 from .. import _errors
 from .._draw import (
     Draws,
+    as_arrays,
     default_dtype,
-    holds_jax_array,
+    device_param,
+    host_reals,
     parse_size,
     program,
     step,
@@ -94,7 +96,7 @@ class Permutations(Draws):
             n = population
         elif population.ndim == 0:
             must = "a must be a sequence or an integer"
-            _errors.value_error(who, must, population)
+            _errors.value_error(who, must, a)
         else:
             axis = axis_of(who, axis, population.ndim)
             n = population.shape[axis]
@@ -102,8 +104,9 @@ class Permutations(Draws):
             must = "a must not be empty, nor negative, unless no samples are taken"
             _errors.value_error(who, must, a)
         if not replace and number > n:
-            must = f"a choice without replacement must not be larger than the {n} items"
-            _errors.value_error(who, must, size, "Pass replace=True.")
+            must = f"size must not be larger than the {n} items, without replacement"
+            got = f"size={_errors.describe(size)}"
+            raise ValueError(_errors.message(who, must, got, "Pass replace=True."))
         if p is not None:
             p = _weights(who, p, n, 0 if replace else number)
         sampler, static, params = _plan(shape, n, replace, p, shuffle)
@@ -155,6 +158,10 @@ class Permutations(Draws):
                 out_sharding=out_sharding,
             )
             return order
+        if population.ndim == 0:
+            must = "x must be an array, or an int that stands for its range"
+            text = _errors.message(who, must, _errors.describe(x))
+            raise np.exceptions.AxisError(text)
         axis = axis_of(who, axis, population.ndim)
         permuted: Array = step(
             self,
@@ -265,17 +272,13 @@ class Permutations(Draws):
 
 def _population(who: str, name: str, value: Any) -> int | np.ndarray | Array:
     """Returns an int that stands for its range, or an array that JAX can hold."""
-    if holds_jax_array(value):
-        value = jnp.asarray(value)
-    array: np.ndarray | Array = value
-    if not isinstance(value, jax.Array):
-        array = np.asarray(value)
-        if array.ndim and array.dtype.kind in "OUSmM":
-            must = f"{name} must hold numbers, since JAX has no strings and no objects"
-            fix = f"Draw indices: {who}(len({name}))."
+    array = as_arrays(who, name, value)
+    if isinstance(array, np.ndarray) and array.ndim:
+        if array.dtype.kind in "OUSmM":
+            must = f"{name} must hold numbers: JAX has no strings, dates or objects"
+            fix = f"Draw indices: np.asarray({name})[{who}(len({name}))]."
             _errors.type_error(who, must, value, fix)
-        if array.ndim:
-            _refuse_lossy(who, name, array)
+        _refuse_lossy(who, name, array)
     if array.ndim == 0 and jnp.issubdtype(array.dtype, jnp.integer):
         return _indexable(who, name, static_int(who, name, value))
     return array
@@ -289,15 +292,15 @@ def _refuse_lossy(who: str, name: str, array: np.ndarray) -> None:
     info = np.finfo(narrow) if array.dtype.kind == "f" else np.iinfo(narrow)
     known = array[np.isfinite(array)]
     if known.size and not (info.min <= known.min() and known.max() <= info.max):
-        fix = "Switch 64-bit types on, jax_enable_x64, or draw indices: "
-        fix += f"{name}[{who}(len({name}))]."
+        fix = f"{_errors.WIDER_INTS} Or draw indices: "
+        fix += f"np.asarray({name})[{who}(len({name}))]."
         _errors.value_error(who, f"{name} must fit {narrow}", array, fix)
 
 
 def _indexable(who: str, name: str, n: int) -> int:
     if n - 1 > np.iinfo(default_dtype(int)).max:
-        fix = "Switch 64-bit types on: jax_enable_x64."
-        _errors.value_error(who, f"{name} must fit {default_dtype(int)}", n, fix)
+        must = f"{name} must fit {default_dtype(int)}"
+        _errors.value_error(who, must, n, _errors.WIDER_INTS)
     return n
 
 
@@ -318,27 +321,15 @@ def _weights(who: str, p: Any, n: int, distinct: int) -> Array | np.ndarray:
         distinct: how many of them must be above zero; where it is not 0, the result
             is as `_choice.weighted_distinct` takes it.
     """
-    if isinstance(p, jax.Array):
-        _check_shape(who, p, n)
-        if not (
-            jnp.issubdtype(p.dtype, jnp.floating)
-            or jnp.issubdtype(p.dtype, jnp.integer)
-            or p.dtype == jnp.bool_
-        ):
-            _errors.type_error(who, "p must be real numbers", p)
-        return p
-    if holds_jax_array(p):
-        return _weights(who, jnp.asarray(p), n, distinct)
+    array = as_arrays(who, "p", p)
+    if isinstance(array, jax.Array):
+        _check_shape(who, array, n)
+        return device_param(who, "p", array)
     precision = 2.0**-52
     if isinstance(p, np.ndarray) and jnp.issubdtype(p.dtype, jnp.floating):
         info = jnp.finfo(p.dtype)  # type: ignore[no-untyped-call]
         precision = max(precision, float(info.eps))
-    try:
-        exact = np.asarray(p, np.float64)
-    except (TypeError, ValueError) as error:
-        must = "p must be real numbers"
-        text = _errors.message(who, must, _errors.describe(p))
-        raise type(error)(text) from None
+    exact = host_reals(who, "p", p).astype(np.float64)
     _check_shape(who, exact, n)
     if np.isnan(exact).any():
         _errors.value_error(who, "p must not be nan", p)

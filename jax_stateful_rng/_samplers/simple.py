@@ -2,7 +2,6 @@
 
 import builtins
 import functools
-import math
 import operator
 from typing import Any, SupportsIndex, TypeAlias
 
@@ -15,12 +14,14 @@ from .. import _errors, _internals
 from .._draw import (
     Draws,
     Known,
+    as_arrays,
     bind,
     broadcast,
     default_dtype,
-    holds_jax_array,
     interval,
+    is_integer,
     law,
+    named_dtype,
     program,
     real,
     result_dtype,
@@ -89,8 +90,8 @@ class Simple(Draws):
 
         Args:
             low: lower end, included; any real number.
-            high: upper end, excluded unless equal to ``low``; ``high - low`` must be
-                finite and not negative.
+            high: upper end, excluded unless equal to ``low``; ``high - low`` must not
+                be negative, and finite in the dtype, as both ends must.
             size: result shape; ``None`` gives the shape of the parameters.
             dtype: a float dtype; ``float`` is float32, or float64 under x64.
             out_sharding: where the result is to lie, each part made where it lies.
@@ -101,7 +102,8 @@ class Simple(Draws):
 
         Raises:
             ValueError: if ``high < low``, known on the host.
-            OverflowError: if ``high - low`` is not finite, known on the host.
+            OverflowError: if ``low``, ``high`` or ``high - low`` is not finite in the
+                dtype (float16 ends at 65504), known on the host.
 
         Examples:
             >>> rng = stateful_rng(0)
@@ -168,7 +170,8 @@ class Simple(Draws):
         single = high is None
         first = 0 if single else _bound(who, "low", low)
         last = _bound(who, "high", low if single else high)
-        arrays = [x.shape for x in (first, last) if not isinstance(x, int)]
+        bounds = {"low": first, "high": last}
+        arrays = {k: x.shape for k, x in bounds.items() if not isinstance(x, int)}
         shape = result_shape(who, size, broadcast(who, arrays) if arrays else ())
         closed = endpoint
         if 0 in shape:  # as in NumPy, the values do not matter then
@@ -328,10 +331,11 @@ class Simple(Draws):
         """
         who = "rng.rademacher"
         shape = result_shape(who, size, ())
-        integer = dtype is int or not jnp.issubdtype(dtype, jnp.floating)
-        found = result_dtype(who, dtype, integer)
-        if found.kind == "u":
-            _errors.type_error(who, "dtype must have a sign", dtype)
+        named = named_dtype(dtype)
+        if named is None or named.kind in "bcu":
+            must = "dtype must be one of signed integers or of floats"
+            _errors.type_error(who, must, dtype)
+        found = result_dtype(who, dtype, is_integer(named))
         drawn: Array = step(
             self, who, program(_rademacher, shape, found), out_sharding=out_sharding
         )
@@ -356,28 +360,40 @@ def _random(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return _bits.unit(key, shape, dtype)
 
 
-def _largest(width: float) -> float:
-    # What is far below the limit of float32 needs no look at which float it is.
-    small = abs(width) < 1e38
-    return 1e38 if small else float(np.finfo(default_dtype(float)).max)
+@functools.cache
+def _largest(dtype: np.dtype) -> float:
+    return float(jnp.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
-def _ordered(who: str, low: Known, high: Known) -> None:
+def refuse_overflow(who: str, dtype: np.dtype, must: str, **ends: Any) -> None:
+    """Raises an ``OverflowError`` if a number is not finite in ``dtype``."""
+    largest = _largest(dtype)
+    if all((abs(np.asarray(end, float)) <= largest).all() for end in ends.values()):
+        return
+    fix = ""
+    if dtype != np.float64 and all(np.isfinite(end).all() for end in ends.values()):
+        fix = f"Write {who}(..., dtype='float64') under {_errors.X64}."
+        if dtype == np.float16:
+            fix = f"Write {who}(..., dtype='float32')."
+    must, got = f"{must} must be finite in {dtype}", _errors.named(**ends)
+    raise OverflowError(_errors.message(who, must, got, fix))
+
+
+def _ordered(who: str, dtype: np.dtype, low: Known, high: Known) -> None:
     if low is None or high is None:
         return
-    width = high - low
-    if isinstance(width, float):  # np.all of a float takes as long as the dispatch
-        finite, backwards = abs(width) <= _largest(width), width < 0
-    else:
-        finite = bool((np.abs(width) <= _largest(math.inf)).all())
-        backwards = bool((width < 0).any())
-    if finite and not backwards:
-        return
-    got = f"low={_errors.describe(low)}, high={_errors.describe(high)}"
-    if not finite:
-        raise OverflowError(_errors.message(who, "high - low must be finite", got))
-    must, fix = "low must be <= high", f"Write {who}(high, low)."
-    raise ValueError(_errors.message(who, must, got, fix))
+    if isinstance(low, float) and isinstance(high, float):  # in a tenth of the time
+        largest = _largest(dtype)
+        if -largest <= low <= high <= largest and high - low <= largest:
+            return
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = np.asarray(np.subtract(high, low, dtype=float))
+    ends = {"low": low, "high": high, "high - low": width}
+    refuse_overflow(who, dtype, "low, high and high - low", **ends)
+    if (width < 0).any():
+        must, fix = "low must be <= high", f"Write {who}(high, low)."
+        got = _errors.named(low=low, high=high)
+        raise ValueError(_errors.message(who, must, got, fix))
 
 
 @law(real("low"), real("high"), result="native", check=_ordered)
@@ -449,14 +465,12 @@ def _bound(who: str, name: str, value: Any) -> _Bound:
     """Returns a bound as an exact Python int, as exact host integers, or as it is."""
     if type(value) is int:
         return value
-    if holds_jax_array(value):
-        value = jnp.asarray(value)
-    if isinstance(value, jax.Array):
-        if value.dtype != jnp.bool_ and not jnp.issubdtype(value.dtype, jnp.integer):
+    array = as_arrays(who, name, value)
+    if isinstance(array, jax.Array):
+        if array.dtype != jnp.bool_ and not jnp.issubdtype(array.dtype, jnp.integer):
             fix = f"Write {name}.astype(int)."
             _errors.type_error(who, f"{name} must be integers", value, fix)
-        return value
-    array = np.asarray(value)
+        return array
     if array.dtype.kind == "f":
         if np.isnan(array).any():
             _errors.value_error(who, f"{name} must not be nan", value)
@@ -502,16 +516,15 @@ def _check_bounds(
             must = f"high must be {'>=' if endpoint else '>'} 0"
             _errors.value_error(who, must, high)
         must = f"low must be {'<=' if endpoint else '<'} high"
-        got = f"low={_errors.describe(low)}, high={_errors.describe(high)}"
-        raise ValueError(_errors.message(who, must, got))
+        raise ValueError(_errors.message(who, must, _errors.named(low=low, high=high)))
     for name, value, known, floor, ceiling in (
         ("low", low, known_low, least, most),
         ("high", high, known_high, least + after, most + after),
     ):
         if known and not (_all(floor <= value) and _all(value <= ceiling)):
-            fix = "Switch 64-bit types on: jax_enable_x64."
+            fix = _errors.WIDER_INTS if dtype == np.int32 else ""
             must = f"{name} must lie in {dtype}: from {floor} to {ceiling}"
-            _errors.value_error(who, must, value, fix if dtype == np.int32 else "")
+            _errors.value_error(who, must, value, fix)
 
 
 # --- Samplers ----------------------------------------------------------------------
