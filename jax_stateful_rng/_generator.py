@@ -2,7 +2,6 @@
 
 import copy as _copy
 import dataclasses
-import operator
 from typing import Any, NoReturn, final
 
 import jax
@@ -29,7 +28,7 @@ from ._samplers.jaxlike import JaxLike
 from ._samplers.multivariate import Multivariate
 from ._samplers.noncentral import Noncentral
 from ._samplers.permutations import Permutations
-from ._samplers.simple import Simple
+from ._samplers.simple import Simple, static_int
 from ._state import PRNGState, describe, host_words
 from ._streams import child_key
 from ._typing import Array, Impl, Shape, Size
@@ -113,7 +112,9 @@ class StatefulPRNG(
                 "StatefulPRNG",
                 "counter must be a Ref",
                 counter,
-                "Write stateful_rng(PRNGState(base_key, counter)).",
+                "Write stateful_rng(PRNGState(base_key, counter)). What maps over a "
+                "generator as over an array, as jax.lax.map and scan do, takes its "
+                "states: jax.lax.map(f, rng.split(n).state()).",
             )
 
     # --- The way out: keys, children, state ------------------------------------
@@ -141,7 +142,7 @@ class StatefulPRNG(
             >>> rng.key(3).shape
             (3,)
         """
-        return self._keys("rng.key", _draw.parse_size("rng.key", shape) or ())
+        return self._keys("rng.key", _draw.parse_size("rng.key", shape, "shape") or ())
 
     def _keys(self, who: str, shape: Shape) -> Array:
         keys: Array = step(self, who, program(_keys, shape))
@@ -180,7 +181,7 @@ class StatefulPRNG(
             >>> jax.vmap(lambda rng: rng.normal())(rng.split(4)).shape
             (4,)
         """
-        shape = _draw.parse_size("rng.split", num)
+        shape = _draw.parse_size("rng.split", num, "num")
         if shape is None:
             _errors.type_error("rng.split", "num must be an int or a shape", num)
         _advice.on_split(self.base_key)
@@ -216,10 +217,7 @@ class StatefulPRNG(
             True
         """
         who = "rng.spawn"
-        try:
-            n = operator.index(n_children)
-        except TypeError:
-            _errors.type_error(who, "n_children must be an int", n_children)
+        n = static_int(who, "n_children", n_children)
         if n < 0:
             _errors.value_error(who, "n_children must not be negative", n)
         keys = step(self, who, program(_separate_keys, n))
@@ -306,6 +304,11 @@ class StatefulPRNG(
         must = "state must belong to this generator's stream (the same base key)"
         fix = "Make a generator of it: rng = stateful_rng(state)."
         if not _same_key(state.base_key, self.base_key):
+            if isinstance(state.base_key, jax.core.Tracer):
+                must = (
+                    "a state that came into traced code as an argument cannot be "
+                    "compared with the generator's stream"
+                )
             _errors.value_error(who, must, state, fix)
         if state.counter.shape != self.counter.shape:
             _errors.value_error(who, "state must have a matching shape", state, fix)
@@ -388,7 +391,8 @@ class StatefulPRNG(
 
     def __repr__(self) -> str:
         """Says the impl and how many draws were made."""
-        return describe("StatefulPRNG", self.base_key, self.counter)
+        lost = "count lost: a draw failed, rng.set_state(state) restores it"
+        return describe("StatefulPRNG", self.base_key, self.counter, lost)
 
     def __copy__(self) -> "StatefulPRNG":
         """Returns an independent generator at the same place of the same stream."""

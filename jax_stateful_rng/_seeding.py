@@ -51,7 +51,7 @@ def base_key(
             _errors.seed_in_trace(who)
         return _of_int(_fresh_entropy(who, sharding), impl)
     if isinstance(seed, (bool, np.bool_)):
-        _errors.type_error(who, _KINDS, seed, f"Write {who}(int(seed)).")
+        _errors.type_error(who, _KINDS, seed, _fix(seed, who))
     if is_key(seed):
         return _of_key(seed, impl, who)
     if isinstance(seed, jax.Array):
@@ -65,14 +65,25 @@ def base_key(
     try:
         number = operator.index(seed)
     except TypeError:
-        fix = f"Write {who}(int(seed))." if isinstance(seed, float) else ""
-        if isinstance(seed, str):
-            fix = f"Write {who}(0).fold_in(name) for a stream with a name."
-        _errors.type_error(who, _KINDS, seed, fix)
+        _errors.type_error(who, _KINDS, seed, _fix(seed, who))
     if number < 0:
         fix = f"Write {who}(abs(seed)) or another non-negative number."
         _errors.value_error(who, "seed must not be negative", seed, fix)
     return _of_int(number, impl)
+
+
+def _fix(seed: Any, who: str) -> str:
+    """Returns what to write instead of a seed of no kind that there is."""
+    numbers = (bool, float, np.number, np.bool_, np.ndarray, jax.Array)
+    if isinstance(seed, numbers) and np.ndim(seed) == 0:
+        return f"Write {who}(int(seed))."
+    if isinstance(seed, str):
+        return f"Write {who}(0).fold_in(name) for a stream with a name."
+    if isinstance(seed, np.random.Generator):
+        return f"Write {who}(int(seed.integers(2**63)))."
+    if isinstance(seed, dict):
+        return f"Write {who}(PRNGState.from_dict(saved)) for a state that was saved."
+    return ""
 
 
 def _fresh_entropy(who: str, sharding: Sharding | PartitionSpec | None) -> int:
@@ -153,7 +164,7 @@ def _of_jax_array(seed: Array, impl: Impl, who: str) -> Array:
         key: Array = jax.random.wrap_key_data(seed, impl=impl)
         return key
     if not jnp.issubdtype(seed.dtype, jnp.integer):
-        _errors.type_error(who, _KINDS, seed)
+        _errors.type_error(who, _KINDS, seed, _fix(seed, who))
     if seed.ndim:
         must = f"a jax array given as seed must be an integer scalar or uint32[{words}]"
         fix = "Entropy goes in as a list or a NumPy array: list(map(int, seed))."

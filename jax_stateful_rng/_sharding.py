@@ -29,7 +29,7 @@ def check(who: str, name: str, sharding: Any, shape: Shape) -> None:
     if isinstance(sharding, PartitionSpec):
         mesh = jax.sharding.get_abstract_mesh()
         if mesh.empty:
-            must = f"a PartitionSpec as {name} counts in the mesh of jax.set_mesh(mesh)"
+            must = f"{name} may be a PartitionSpec only under jax.set_mesh(mesh)"
             _errors.value_error(who, must, sharding, fix)
         sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, Sharding):

@@ -71,9 +71,7 @@ class PRNGState:
             if counter.dtype != np.uint32:
                 _errors.type_error("PRNGState", "counter must be uint32", counter)
             if is_key(key) and counter.shape != (*key.shape, 2):
-                must = (
-                    f"counter must have the shape of base_key and 2, {key.shape}+(2,)"
-                )
+                must = f"counter must have shape {(*key.shape, 2)}, base_key's and 2"
                 fix = "Count batch axes from the front: axis=0, not axis=-1."
                 _errors.value_error("PRNGState", must, counter, fix)
 
@@ -162,7 +160,8 @@ class PRNGState:
         """
         who = "PRNGState.from_dict"
         if not isinstance(saved, Mapping):
-            _errors.type_error(who, "saved must be a mapping", saved)
+            fix = "Write PRNGState.from_dict(state.to_dict())."
+            _errors.type_error(who, "saved must be a mapping", saved, fix)
         for name in _FIELDS:
             if name not in saved:
                 must = f"saved must have the entries {', '.join(_FIELDS)}"
@@ -218,27 +217,31 @@ def _words_of(value: Any, name: str, words: int) -> Array:
     return jnp.array(value)
 
 
-def describe(name: str, base_key: Any, counter: Any) -> str:
-    """Returns the short form of a state or a generator, traced ones included."""
+def describe(
+    name: str, base_key: Any, counter: Any, lost: str = "count deleted"
+) -> str:
+    """Returns the short form of a state or a generator, traced ones included.
+
+    Args:
+        name: of the class.
+        base_key: the field.
+        counter: the field.
+        lost: what to say of a counter whose buffer is no more.
+    """
     if not is_key(base_key):
         return f"{name}({type(base_key).__name__}, {type(counter).__name__})"
     parts = [f"impl={str(jax.random.key_impl(base_key))!r}"]
     if base_key.shape:
         parts.append(f"shape={base_key.shape}")
-    value = _value(counter)
-    if value is None:
-        parts.append("traced")
-    elif value.ndim == 1:
-        parts.append(f"count={(int(value[0]) << 32) + int(value[1])}")
-    return f"{name}({', '.join(parts)})"
-
-
-def _value(counter: Any) -> np.ndarray | None:
-    """Returns the words of a counter where they can be known."""
-    if isinstance(counter, jax.core.Tracer):
-        return None
     try:
-        words = counter[...]
-        return None if isinstance(words, jax.core.Tracer) else np.asarray(words)
-    except (RuntimeError, TypeError, ValueError):
-        return None  # deleted, or spread over processes: a repr must not raise
+        traced = isinstance(counter, jax.core.Tracer)
+        words = counter[...] if isinstance(counter, jax.Ref) and not traced else counter
+        if isinstance(words, jax.core.Tracer):
+            parts.append("traced")
+        elif isinstance(words, (jax.Array, np.ndarray)) and not base_key.shape:
+            high, low = np.asarray(words).tolist()
+            parts.append(f"count={(high << 32) + low}")
+    except (RuntimeError, TypeError):  # from a buffer that is gone, or not here
+        here = base_key.is_fully_addressable
+        parts.append(lost if here else "in other processes")
+    return f"{name}({', '.join(parts)})"

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from jax.experimental import random as upstream
 
-from jax_stateful_rng import PRNGState, StatefulPRNG, default_rng, stateful_rng
+from jax_stateful_rng import (
+    PRNGState,
+    StatefulPRNG,
+    _internals,
+    default_rng,
+    stateful_rng,
+)
 
 IMPLS = ["threefry2x32", "rbg", "unsafe_rbg", "threefry4x32", "philox4x32"]
 
@@ -124,6 +130,24 @@ def test_unseeded_generators_differ():
 def test_bad_seeds(seed, error):
     with pytest.raises(error, match=r"^stateful_rng: .*seed"):
         stateful_rng(seed)
+
+
+@pytest.mark.parametrize(
+    ("seed", "fix"),
+    [
+        (np.float32(3), "stateful_rng(int(seed))"),
+        (np.array(3.0), "stateful_rng(int(seed))"),
+        (jnp.float32(3), "stateful_rng(int(seed))"),
+        (np.True_, "stateful_rng(int(seed))"),
+        ("a", "fold_in(name)"),
+        (np.random.default_rng(0), "stateful_rng(int(seed.integers(2**63)))"),
+        (stateful_rng(0).state().to_dict(), "PRNGState.from_dict(saved)"),
+    ],
+)
+def test_what_to_write_instead_of_a_bad_seed(seed, fix):
+    with pytest.raises(TypeError) as caught:
+        stateful_rng(seed)
+    assert fix in str(caught.value)
 
 
 def test_bad_keys_as_seeds():
@@ -335,6 +359,34 @@ def test_repr():
     assert count(rng) == 3
     tree = jax.tree.structure(rng)
     assert repr(jax.tree.unflatten(tree, [None, None])).startswith("StatefulPRNG(")
+
+
+def test_repr_of_a_counter_that_a_failed_draw_has_lost():
+    rng = stateful_rng(0)
+    state = rng.state()
+    rng.random()
+    with rng.lock:
+        _internals.take_buffer(rng.counter, placed=False).delete()
+    assert "count lost" in repr(rng)
+    assert "rng.set_state(state)" in repr(rng)
+    rng.set_state(state)
+    assert repr(rng) == "StatefulPRNG(impl='threefry2x32', count=0)"
+
+
+def test_mapping_in_batches_by_states():
+    rng = stateful_rng(0)
+
+    def mapped(f, over):
+        return jax.lax.map(f, over, batch_size=3)
+
+    with pytest.raises(ValueError, match=r"jax\.lax\.map\(lambda state: stateful_rng"):
+        mapped(lambda x: x + rng.random(), jnp.ones(6))
+    with pytest.raises(TypeError, match=r"jax\.lax\.map\(f, rng\.split\(n\)\.state"):
+        mapped(lambda rng: rng.random(), rng.split(6))
+    states = rng.split(6).state()
+    alone = [float(stateful_rng(state).random()) for state in states]
+    got = mapped(lambda state: stateful_rng(state).random(), states)
+    assert got.tolist() == alone
 
 
 @pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy])
