@@ -71,7 +71,9 @@ class PRNGState:
             if counter.dtype != np.uint32:
                 _errors.type_error("PRNGState", "counter must be uint32", counter)
             if is_key(key) and counter.shape != (*key.shape, 2):
-                must = f"counter must have shape {(*key.shape, 2)}, base_key's and 2"
+                must = (
+                    f"counter must have the shape of base_key and 2, {(*key.shape, 2)}"
+                )
                 fix = "Count batch axes from the front: axis=0, not axis=-1."
                 _errors.value_error("PRNGState", must, counter, fix)
 
@@ -217,9 +219,7 @@ def _words_of(value: Any, name: str, words: int) -> Array:
     return jnp.array(value)
 
 
-def describe(
-    name: str, base_key: Any, counter: Any, lost: str = "count deleted"
-) -> str:
+def describe(name: str, base_key: Any, counter: Any, lost: str = "count lost") -> str:
     """Returns the short form of a state or a generator, traced ones included.
 
     Args:

@@ -336,6 +336,7 @@ def test_multivariate_normal_refuses():
         (0, [[1]], "mean must have one axis"),
         ([0], 1, "square matrix; got 1"),
         ([0, 0], [[1, math.nan], [math.nan, 1]], "cov must be finite"),
+        ([0, 0], [[math.inf, 0], [0, 1]], "cov must be finite"),
         ([0, 0], [["a", "b"], ["c", "d"]], "cov must be real numbers"),
         ([0, 0], [[1, 0], [0]], "rows have one length"),
     ]

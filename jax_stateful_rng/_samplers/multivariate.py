@@ -488,10 +488,9 @@ def _host_root(
             _errors.linalg_error(who, must, cov, fix)
         return root
     if method == "svd":
-        try:
-            _, values, right = np.linalg.svd(cov)
-        except np.linalg.LinAlgError:
+        if not np.isfinite(cov).all():  # svd would not converge, or not say so
             _errors.linalg_error(who, "cov must be finite", cov)
+        _, values, right = np.linalg.svd(cov)
         valid = np.allclose((right.T * values) @ right, cov, rtol=tol, atol=tol)
     values, vectors = np.linalg.eigh((cov + cov.T) / 2)
     if method == "eigh":
