@@ -66,11 +66,12 @@ class Permutations(Draws):
             zero then come after all others.
 
         Raises:
-            ValueError: if ``a`` is empty; if ``p`` is of the wrong size; if it is
-                negative or nan, does not sum to 1 or has fewer entries above zero
-                than are to be drawn without replacement, known on the host; if more
-                elements than there are shall be drawn without replacement.
-            TypeError: if ``a`` is a traced scalar, or holds strings or objects.
+            ValueError: if ``a`` is empty, or a single number that is no int; if ``p``
+                is of the wrong size; if it is negative or nan, does not sum to 1 or
+                has fewer entries above zero than are to be drawn without replacement,
+                known on the host; if more elements than there are shall be drawn
+                without replacement.
+            TypeError: if ``a`` is a traced int, or holds strings, dates or objects.
 
         Examples:
             >>> rng = stateful_rng(0)
@@ -135,9 +136,10 @@ class Permutations(Draws):
             An array of the shape and dtype of ``x``. Differentiable in ``x``.
 
         Raises:
-            TypeError: if ``x`` is a traced scalar, or holds strings or objects.
+            TypeError: if ``x`` is a traced int, or holds strings, dates or objects.
             ValueError: if ``x`` is a negative int.
-            numpy.exceptions.AxisError: if ``x`` has no such axis.
+            numpy.exceptions.AxisError: if ``x`` has no such axis, as a single number
+                that is no int.
 
         Examples:
             >>> rng = stateful_rng(0)
