@@ -759,10 +759,10 @@ def _peaked(who: str, dtype: np.dtype, left: Known, mode: Known, right: Known) -
         if wrong if isinstance(wrong, bool) else wrong.any():
             got = _errors.named(left=left, mode=mode, right=right)
             raise ValueError(_errors.message(who, must, got))
-    compute = np.dtype(np.float64 if dtype == np.float64 else np.float32)
     for name, end in (("left", left), ("right", right)):
         if end is None or (isinstance(end, float) and abs(end) < 1e38):
             continue
+        compute = np.dtype(np.float64 if dtype == np.float64 else np.float32)
         end = np.where(np.isnan(end), 0, end)  # nan passes and gives nan
         refuse_overflow(who, compute, name, **{name: end})
 
