@@ -5,7 +5,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import _bars, _bulk, _eager, _peers, _report, _timing, _traced
+from . import (
+    _bars,
+    _bulk,
+    _eager,
+    _peers,
+    _quality,
+    _report,
+    _streams,
+    _timing,
+    _traced,
+)
 
 _MODES = ("eager", "traced", "bulk")
 
@@ -55,14 +65,22 @@ def _parser() -> argparse.ArgumentParser:
     about = "write tables and a plot of saved JSON files"
     report = commands.add_parser("report", parents=[output], help=about)
     report.add_argument("files", nargs="+", type=Path)
+    about = "test the random words of all streams"
+    quality = commands.add_parser("quality", help=about)
+    about = "64 times as many words, and dieharder, if it is installed"
+    quality.add_argument("--long", action="store_true", help=about)
+    quality.add_argument("--impl", choices=_streams.IMPLS, help="only this one")
+    quality.add_argument("--seed", type=int, default=0)
     check = commands.add_parser("check", help="compare saved JSON files with the bars")
     check.add_argument("files", nargs="+", type=Path)
     return parser
 
 
 def main() -> int:
-    """Runs one command and returns the exit status: 1 where a bar fails."""
+    """Runs one command and returns the exit status: 1 where something fails."""
     args = _parser().parse_args()
+    if args.command == "quality":
+        return _quality_of(args)
     if args.command in _MODES:
         reports = [_run(args)]
     else:
@@ -74,6 +92,15 @@ def main() -> int:
     if args.plot is not None:
         _report.plot(reports, args.plot)
     return 0
+
+
+def _quality_of(args: argparse.Namespace) -> int:
+    impls = _streams.IMPLS if args.impl is None else (args.impl,)
+    status = 0
+    for what, found in _quality.results(impls, args.seed, long=args.long):
+        print(_quality.line(what, found), flush=True)
+        status |= _quality.is_fault(found)
+    return status
 
 
 def _check(reports: list[_report.Report]) -> int:
