@@ -261,6 +261,10 @@ class StatefulPRNG(
         Does not advance. The value is a copy: later draws do not change it. Works on
         batched generators and inside traced functions.
 
+        Raises:
+            RuntimeError: if a jitted function of another thread has the counter, or
+                has failed and lost it.
+
         Examples:
             >>> rng = stateful_rng(0)
             >>> step = jax.jit(lambda rng: (rng.normal(), rng.state()))
@@ -272,7 +276,10 @@ class StatefulPRNG(
         if isinstance(counter, jax.core.Tracer):
             return PRNGState(self.base_key, counter[...])
         with self.lock:
-            value = counter[...]
+            try:
+                value = counter[...]
+            except RuntimeError as error:
+                _errors.counter_in_use("rng.state", error)
         if isinstance(value, jax.core.Tracer):
             return PRNGState(self.base_key, value)
         return PRNGState(self.base_key, _draw.unplaced(self.base_key, value))

@@ -188,13 +188,15 @@ class _LazyHolder(_ArrayRefImpl):
             self.free = buffer
 
     def take(self, placed: bool) -> Array | None:
-        """Returns the buffer, or ``None`` if another thread may be using it."""
+        """Returns the buffer, or ``None`` if it is in use elsewhere or lost."""
         with self._step:
             self.read = False
             if self.free is not None:
                 return self.free
             if self.shared or self.reader not in (None, threading.get_ident()):
                 self.shared = True
+                return None
+            if self._held.is_deleted():  # given to a call that failed
                 return None
             return self._held if placed else rewrapped(self._held, committed=False)
 
@@ -228,7 +230,8 @@ def take_buffer(ref: jax.Ref, placed: bool) -> Array | None:
 
     Returns:
         The array, or ``None`` where a jitted function of another thread may be
-        working on it: then only a jitted function with the Ref as argument is safe.
+        working on it, or has failed and lost it: then only a jitted function with the
+        Ref as argument is safe, and says what is wrong.
     """
     return _holder(ref).take(placed)
 
