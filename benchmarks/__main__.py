@@ -96,6 +96,8 @@ def main() -> int:
 
 def _quality_of(args: argparse.Namespace) -> int:
     impls = _streams.IMPLS if args.impl is None else (args.impl,)
+    if args.long and not _quality.has_dieharder():
+        print("skipped: dieharder")
     status = 0
     for what, found in _quality.results(impls, args.seed, long=args.long):
         print(_quality.line(what, found), flush=True)

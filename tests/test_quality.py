@@ -168,7 +168,9 @@ def fake_dieharder(tmp_path, monkeypatch):
 
 def test_dieharder_reads_the_words_from_a_pipe(fake_dieharder):
     blocks = [np.full(_streams.BLOCK, i, np.uint32) for i in range(1, 9)]
+    assert not _quality.has_dieharder()
     fake_dieharder()
+    assert _quality.has_dieharder()
     found = _quality.dieharder(iter(blocks), 15)
     assert found == pytest.approx(
         {"diehard_runs 0 (1)": 2 * 0.47960046, "diehard_runs 0 (2)": 2 * 2 / 256}
