@@ -64,13 +64,15 @@ def key_at(base_key: Array, counter: Array) -> Array:
     and unpacks its words on the way, which doubles the time to compile many draws, and
     its rolled loop makes a scan of scalar draws 10 times slower on the CPU.
     """
+    # Without the barriers the partitioner of JAX 0.12 does not end on some programs,
+    # nor do some of threefry4x32's on JAX 0.10.
     if not _bits.is_threefry(base_key):
-        return jax.random.fold_in(mix(base_key, counter[0]), counter[1])
+        folded = jax.random.fold_in(mix(base_key, counter[0]), counter[1])
+        return lax.optimization_barrier(folded)
     data = jax.random.key_data(base_key)
     first = data[0] ^ (counter[0] * _GOLDEN)  # as mix does
     words = _bits.threefry2x32(first, data[1], jnp.uint32(0), counter[1])
     impl = jax.random.key_impl(base_key)
-    # Without the barrier the partitioner of JAX 0.12 does not end on some programs.
     packed = lax.optimization_barrier(jnp.stack(words))
     key: Array = jax.random.wrap_key_data(packed, impl=impl)
     return key

@@ -313,6 +313,12 @@ def test_bad_fold_in(arg, error):
         stateful_rng(0).fold_in(arg)
 
 
+def test_many_spawned_children_are_those_of_split():
+    keys = jax.random.key_data(stateful_rng(0).split(37).base_key)
+    for n, child in enumerate(stateful_rng(0).spawn(37)):
+        np.testing.assert_array_equal(jax.random.key_data(child.base_key), keys[n])
+
+
 def test_bad_spawn_and_split():
     rng = stateful_rng(0)
     for bad, error in [(-1, ValueError), (2.0, TypeError), ("a", TypeError)]:
