@@ -68,7 +68,8 @@ def key_at(base_key: Array, counter: Array) -> Array:
     # nor do some of threefry4x32's on JAX 0.10.
     if not _bits.is_threefry(base_key):
         folded = jax.random.fold_in(mix(base_key, counter[0]), counter[1])
-        return lax.optimization_barrier(folded)
+        held: Array = lax.optimization_barrier(folded)
+        return held
     data = jax.random.key_data(base_key)
     first = data[0] ^ (counter[0] * _GOLDEN)  # as mix does
     words = _bits.threefry2x32(first, data[1], jnp.uint32(0), counter[1])
