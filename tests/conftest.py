@@ -11,6 +11,16 @@ import pytest
 from jax_stateful_rng import stateful_rng
 
 
+def pytest_collection_modifyitems(items):
+    """Puts the tests of one law side by side: they share its compiled programs."""
+
+    def place(item):
+        case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+        return item.path, str(case or "")
+
+    items.sort(key=place)
+
+
 @pytest.fixture(autouse=True)
 def _doctest_names(doctest_namespace):
     import jax.numpy as jnp

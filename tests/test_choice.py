@@ -82,9 +82,8 @@ def test_shapes(a, size, axis, shape, weighted):
     rng = stateful_rng(0)
     n = np.shape(a)[axis] if np.ndim(a) else int(a)
     p = np.full(n, 1 / n) if weighted else None
-    drawn = rng.choice(a, size, axis=axis, p=p)
+    drawn = jax.eval_shape(lambda rng: rng.choice(a, size, axis=axis, p=p), rng)
     assert drawn.shape == shape
-    assert np.asarray(rng.state().counter).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "bool", "bfloat16", "complex64"])
@@ -415,8 +414,9 @@ def test_lanes_equal_children():
         )
 
     found = jax.jit(jax.vmap(draws))(stateful_rng(5).split(3))
+    by_itself = jax.jit(draws)
     for i, child in enumerate(stateful_rng(5).spawn(3)):
-        for lane, alone in zip(found, draws(child), strict=True):
+        for lane, alone in zip(found, by_itself(child), strict=True):
             assert (lane[i] == alone).all()
 
 
@@ -471,7 +471,9 @@ def test_scan_and_cond():
     assert total.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
+@pytest.mark.parametrize(
+    "impl", ["rbg", pytest.param("unsafe_rbg", marks=pytest.mark.slow)]
+)
 def test_other_impls(impl):
     rng = stateful_rng(5, impl=impl)
     p = np.array([0.1, 0.2, 0.7])

@@ -1,5 +1,7 @@
 """What is particular to the continuous laws, beyond the table of cases."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -120,12 +122,13 @@ def accepted_below(chance):
     return propose, chance
 
 
+@functools.partial(jax.jit, static_argnames=("shape", "spare"))
 def rejected(key, shape, chance, spare=0.3):
     propose, chance = accepted_below(chance)
     return _bulk.reject(
         key,
         shape,
-        (jnp.asarray(chance, jnp.float32),),
+        (chance.astype(jnp.float32),),
         propose,
         refused=-1,
         otherwise=-2,
@@ -156,17 +159,21 @@ def test_elements_keep_their_own_parameters_in_the_pool():
         return jnp.where(_bits.open_unit(words[0]) <= chance, chance, -1)
 
     for spare in (0.05, 0.3):
-        found = _bulk.reject(
-            jax.random.key(1),
-            chance.shape,
-            (jnp.asarray(chance),),
-            propose,
-            refused=-1,
-            otherwise=-2,
-            dtype=np.dtype(np.float32),
-            spare=spare,
-        )
-        np.testing.assert_array_equal(found, chance)
+
+        @jax.jit
+        def found(key, chance, spare=spare):
+            return _bulk.reject(
+                key,
+                chance.shape,
+                (chance,),
+                propose,
+                refused=-1,
+                otherwise=-2,
+                dtype=np.dtype(np.float32),
+                spare=spare,
+            )
+
+        np.testing.assert_array_equal(found(jax.random.key(1), chance), chance)
 
 
 @pytest.mark.parametrize("size", [3, 10_000])
@@ -174,7 +181,8 @@ def test_what_is_never_accepted_ends(size):
     chance = np.where(np.arange(size) % 2 == 0, 0.0, 0.5)
     draws = np.asarray(rejected(jax.random.key(0), (size,), chance))
     np.testing.assert_array_equal(draws == -2, chance == 0)
-    assert (rejected(jax.random.key(0), (size,), np.nan) == -2).all()
+    nothing = np.full(size, np.nan)
+    assert (rejected(jax.random.key(0), (size,), nothing) == -2).all()
 
 
 # --- Tails -------------------------------------------------------------------------
@@ -293,7 +301,9 @@ def test_triangular_names_the_order_that_is_broken():
 def test_strict_settings(case):
     args = [np.full(3, x) for x in case.points[0].args]
     with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
-        draws = getattr(stateful_rng(0), case.name)(*args, size=(2, 3))
+        draws = jax.eval_shape(  # tracing is when the rules of promotion speak
+            lambda rng: getattr(rng, case.name)(*args, size=(2, 3)), stateful_rng(0)
+        )
     assert draws.shape == (2, 3)
 
 
