@@ -23,6 +23,7 @@ from typing import Any, NoReturn, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
 from . import _counter, _errors, _internals, _sharding
@@ -591,11 +592,16 @@ def program(sampler: Callable[..., Any], *static: Any) -> Program:
     """
 
     def sample(key: Array, *params: Any) -> Any:
-        return sampler(key, *static, *params)
+        result = sampler(key, *static, *params)
+        # Made once, as a whole: XLA would put a fusion of its own into every use of
+        # it, with all random words made anew, ten times in a sum over normals. Single
+        # numbers are cheaper made where they are used, as in a scan.
+        single = isinstance(result, jax.Array) and result.ndim == 0
+        return result if single else lax.optimization_barrier(result)
 
     def fused(base_key: Array, counter: Array, *params: Any) -> Any:
-        key = _counter.key_at(base_key, counter)
-        return sampler(key, *static, *params), _counter.advance(counter)
+        result = sample(_counter.key_at(base_key, counter), *params)
+        return result, _counter.advance(counter)
 
     def on_ref(base_key: Array, counter: jax.Ref, *params: Any) -> Any:
         result, counter[...] = fused(base_key, counter[...], *params)

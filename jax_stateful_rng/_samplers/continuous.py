@@ -825,7 +825,8 @@ def _inverse_gaussian_jvp(
 ) -> tuple[Array, Array]:
     # -dF/dmean / p has a closed form, and x is homogeneous in (mean, scale).
     key, mean, scale = primals
-    x = _inverse_gaussian(key, mean, scale, shape, dtype)
+    # Held, or XLA follows each use of x back to the words, for minutes.
+    x = lax.optimization_barrier(_inverse_gaussian(key, mean, scale, shape, dtype))
     root = jnp.sqrt(scale / x)
     by_mean = 2 * scale / (root * mean) * (x / mean) * _mills(root * (x / mean + 1))
     by_scale = (x - mean * by_mean) / scale
@@ -833,11 +834,15 @@ def _inverse_gaussian_jvp(
 
 
 def _mills(b: Array) -> Array:
-    """Returns (1 - Phi(b)) / phi(b) of the normal law, for b > 0."""
+    """Returns (1 - Phi(b)) / phi(b) of the normal law, for b > 0.
+
+    Above 4 by Laplace's continued fraction, as numerator and denominator.
+    """
     near = jnp.minimum(b, 4)
     ratio = jnp.exp(log_ndtr(-near) + near * near / 2) * math.sqrt(2 * math.pi)
     far = jnp.maximum(b, 4)
-    fraction = far
+    step = 1 / (far * far)
+    above = below = jnp.ones_like(far)
     for j in range(30, 0, -1):
-        fraction = far + j / fraction
-    return jnp.where(b < 4, ratio, 1 / fraction)
+        above, below = above + j * step * below, above
+    return jnp.where(b < 4, ratio, below / (far * above))
