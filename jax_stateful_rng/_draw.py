@@ -543,7 +543,7 @@ class Draws:
         shape = result_shape(who, size, batch)
         found = result_dtype(who, dtype, law.result == "integer")
         if law.check is not None:
-            known = (None if isinstance(p, jax.Array) else p for p in params)
+            known = [None if _on_device(param) else param for param in params]
             law.check(who, found, *known)
         result: Array = step(
             self,
@@ -664,7 +664,7 @@ def step(
 def _fast_step(rng: Draws, who: str, program: Program, params: Sequence[Any]) -> Any:
     base_key, counter = rng.base_key, rng.counter
     for param in params:
-        if isinstance(param, jax.Array) and param.committed:
+        if _on_device(param) and param.committed:
             key = _fast_step(rng, who, _key_program(), ())
             return program.sample(key, *params)
     common = _common_scalars()
@@ -695,6 +695,11 @@ def _placed_step(
     _sharding.check(who, "out_sharding", out_sharding, shape)
     key = _sharding.on_mesh_of(out_sharding, step(rng, who, _key_program()))
     return _sharding.placed(program.sample, out_sharding)(key, *params)
+
+
+def _on_device(param: Any) -> bool:
+    # A float is what most are, and no quick matter to jax.Array's own check.
+    return type(param) is not float and isinstance(param, jax.Array)
 
 
 @functools.cache
