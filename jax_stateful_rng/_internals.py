@@ -87,9 +87,10 @@ def new_counter(counter: Array | np.ndarray) -> jax.Ref:
     Under automatic differentiation alone the Ref is made outside of it, where it
     belongs, since JAX 0.12 cannot make one under an eager ``jax.jvp``.
     """
+    top = at_top_level()
     only_ad = (
         _trace_ctx is not None
-        and not at_top_level()
+        and not top
         and not isinstance(counter, jax.core.Tracer)
         and not any(True for _ in layers_between())
     )
@@ -97,7 +98,7 @@ def new_counter(counter: Array | np.ndarray) -> jax.Ref:
         ref: jax.Ref = _untraced(lambda: jax.new_ref(counter, kind=KIND))
     else:
         ref = jax.new_ref(counter, kind=KIND)
-    if at_top_level() and fast_path():
+    if top and fast_path():
         _holder(ref)  # now, while no other thread can have read it
     return ref
 

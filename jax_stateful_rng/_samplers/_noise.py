@@ -90,7 +90,7 @@ def _power_and_rest(u: Array) -> tuple[Array, Array]:
 
 
 def _log(power: Array, f: Array) -> Array:
-    """Returns the logarithm of ``2**power * (1 + f)``, at half the cost of XLA's."""
+    """Returns the logarithm of ``2**power * (1 + f)``, at two thirds of XLA's cost."""
     return power.astype(_F32) * _F32(math.log(2)) + log1p_half(f)
 
 
@@ -127,8 +127,8 @@ def with_sign(magnitude: Array, word: Array) -> Array:
 def erf_inv(x: Array) -> Array:
     """Returns ``lax.erf_inv(x)``, in float32 to 3 units in the last place.
 
-    Costs half of it on the CPU. ``log1p`` is not needed: q enters by its absolute
-    error, and that is XLA's own.
+    For -1 < x < 1; float32 gives nan elsewhere. Costs seven tenths of it on the CPU.
+    ``log1p`` is not needed: q enters by its absolute error, and that is XLA's own.
     """
     if x.dtype != jnp.float32:
         return lax.erf_inv(x)

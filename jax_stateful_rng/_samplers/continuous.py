@@ -834,15 +834,11 @@ def _inverse_gaussian_jvp(
 
 
 def _mills(b: Array) -> Array:
-    """Returns (1 - Phi(b)) / phi(b) of the normal law, for b > 0.
-
-    Above 4 by Laplace's continued fraction, as numerator and denominator.
-    """
+    """Returns (1 - Phi(b)) / phi(b) of the normal law, for b > 0."""
     near = jnp.minimum(b, 4)
     ratio = jnp.exp(log_ndtr(-near) + near * near / 2) * math.sqrt(2 * math.pi)
     far = jnp.maximum(b, 4)
-    step = 1 / (far * far)
-    above = below = jnp.ones_like(far)
+    fraction = far
     for j in range(30, 0, -1):
-        above, below = above + j * step * below, above
-    return jnp.where(b < 4, ratio, below / (far * above))
+        fraction = far + j / fraction
+    return jnp.where(b < 4, ratio, 1 / fraction)
